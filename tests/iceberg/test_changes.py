@@ -21,13 +21,13 @@ from boathouse.table.context import TableContext
 from boathouse.table.edits import (
     AddChangeFiles,
     AddColumn,
+    AddDeletes,
     AddFiles,
     ClearFeature,
     CreateTable,
     RemoveAll,
     RemoveFiles,
     ReplaceSchema,
-    SetDeletes,
     SetProperties,
     SetTransaction,
     SetType,
@@ -178,7 +178,7 @@ def test_kinds_of_edits_that_are_not_offered_are_refused_by_name(make):
     snap, before = opened(eyes.root), eyes.head()
     files, rows = units(snap), written(snap, DATA).outcomes
     edits = {
-        "set deletes": SetDeletes(files, (b"",)),
+        "add deletes": AddDeletes(files, rows),
         "add change files": AddChangeFiles(rows),
         "clear feature": ClearFeature("x"),
         "create table": CreateTable(snap.schema),

@@ -6,13 +6,16 @@ import os
 import random
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from foreign_writer import Foreign
 from pyiceberg.table import StaticTable
 
 import boathouse as bh
+from boathouse.bits.roaring import Bitmap
 from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError
+from boathouse.iceberg.deletes import puffin
 from boathouse.iceberg.deletes import vectors as deletion_vectors
 from boathouse.storage.local import LocalStorage
 
@@ -268,7 +271,9 @@ def test_vectors_of_the_reference():
         + [n + (1 << 32) for n in wide([10, 20], 10, 500)],
     }
     for name, positions in expected.items():
-        assert deletion_vectors.parse((JAVA / name).read_bytes(), name).positions().tolist() == positions, name
+        data = (JAVA / name).read_bytes()
+        assert deletion_vectors.parse(data, name).positions().tolist() == positions, name
+        assert puffin.vector(Bitmap.of(np.array(positions, np.int64))) == data, name
 
 
 @pytest.mark.spark

@@ -16,9 +16,9 @@ import boathouse as bh
 from boathouse.avro import container as avro
 from boathouse.cli import survey
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
-from boathouse.iceberg.deletes.positions import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.manifests import totals
 from boathouse.iceberg.manifests.records import read_list
+from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.manifests.values import decode, from_avro
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.types import DATE, TIMESTAMP, TIMESTAMP_NTZ, DecimalType, TimestampType

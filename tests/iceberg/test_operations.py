@@ -14,9 +14,9 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.iceberg import tasks
 from boathouse.iceberg.adapter import FORMAT
-from boathouse.iceberg.deletes.positions import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.manifests import writer as manifest_writer
 from boathouse.iceberg.manifests.columns import of_entries
+from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.metadata.document import dump
 from boathouse.iceberg.metadata.draft import add_snapshot, begun, finished
 from boathouse.storage import Stores, absolute

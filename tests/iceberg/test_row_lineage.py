@@ -86,8 +86,10 @@ def test_the_example_of_the_specification():
 
 
 @pytest.mark.feature("row lineage", format="iceberg")
-def test_ids_stay_with_rows(root):
-    t = create(root)
+@pytest.mark.parametrize("profile", [None, "modern"])
+def test_ids_stay_with_rows(root, profile):
+    """Rows that change keep them too, whether their file is written again or loses them by a vector."""
+    t = create(root, profile=profile)
     t.append(rows(1, 2, 3))
     t.append(rows(4, 5))
     assert lineage(t) == {1: [0, 1], 2: [1, 1], 3: [2, 1], 4: [3, 2], 5: [4, 2]}

@@ -7,7 +7,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.iceberg.write import row_deletes
+from boathouse.iceberg.row_modes import row_deletes
 
 DATA = pa.table({"id": pa.array(range(8), pa.int64()), "p": ["a", "b"] * 4})
 

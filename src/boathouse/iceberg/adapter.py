@@ -63,7 +63,7 @@ class IcebergTable(IcebergSnapshot):
         check_writable(self)
 
     def row_deletes(self, operation: str) -> RowDeletes:
-        from boathouse.iceberg.write import row_deletes
+        from boathouse.iceberg.row_modes import row_deletes
 
         return row_deletes(self.metadata, operation)
 

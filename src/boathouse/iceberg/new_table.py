@@ -9,6 +9,7 @@ from typing import ClassVar, Generic
 from boathouse.iceberg import write
 from boathouse.iceberg.commit.commits import IcebergFirstCommit
 from boathouse.iceberg.metadata.versions import FormatVersion
+from boathouse.iceberg.row_modes import of_profile
 from boathouse.iceberg.snapshot import CAPABILITIES, S, load
 from boathouse.table.attempt import Attempt
 from boathouse.table.context import TableContext
@@ -37,7 +38,7 @@ class NewIceberg(Generic[S]):
     def of(cls, context: TableContext, create: CreateTable, kind: type[S]) -> NewIceberg[S]:
         """Raises what `TableFormat.create` raises."""
         schema, spec, version = write.create(context, create)
-        return cls(context, create, schema, Partitioning((spec,), spec.id), version, kind)
+        return cls(context, of_profile(create), schema, Partitioning((spec,), spec.id), version, kind)
 
     @property
     def properties(self) -> Mapping[str, str]:

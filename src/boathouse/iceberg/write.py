@@ -24,7 +24,6 @@ from boathouse.iceberg.manifests.values import (
     truncated,
 )
 from boathouse.iceberg.metadata import rules
-from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec, unknown_transforms
 from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 from boathouse.iceberg.metadata.schemas import fresh_schema
@@ -35,15 +34,12 @@ from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import absolute, join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
-from boathouse.table.snapshot import RowDeletes
 from boathouse.table.tasks import WriteContext
 from boathouse.types import DataType, FloatType, NullType, PartitionSpec, Schema
 
 DATA_PATH: Final = "write.data.path"
 DEFAULT_TARGET: Final = 512 << 20
-ROW_OPERATIONS: Final = frozenset({"delete", "update", "merge"})
 SHRED: Final = "write.parquet.shred-variants"
-COPY_ON_WRITE: Final = "copy-on-write"
 _METRICS = "write.metadata.metrics."
 
 
@@ -78,7 +74,6 @@ def write_context(
             where=str(context.location),
             advice="set the property write.format.default to parquet",
         )
-    directory = absolute(properties[DATA_PATH]) if properties.get(DATA_PATH) else join(root, "data")
     options: dict[str, Any] = {"compression": _codec(properties.get("write.parquet.compression-codec", "zstd"))}
     level = properties.get("write.parquet.compression-level")
     if level not in (None, "", "null"):
@@ -94,7 +89,7 @@ def write_context(
         files=data_files(context.stores),
         schema=schema,
         spec=spec,
-        directory=directory,
+        directory=data_folder(properties, root),
         write_id=write_id,
         target_bytes=DEFAULT_TARGET if size is None else _number("write.target-file-size-bytes", size),
         options=options,
@@ -142,22 +137,9 @@ def check_writable(found: IcebergSnapshot) -> None:
         raise UnsafeStorageError("this store does not support put-if-absent", where=found.location.uri)
 
 
-def row_deletes(metadata: TableMetadata, operation: str) -> RowDeletes:
-    """`Snapshot.row_deletes`, from the property of the operation. Raises UnsupportedFeatureError for merge-on-read,
-    InvalidArgumentError for a mode that does not exist."""
-    name = f"write.{operation}.mode"
-    mode = metadata.properties.get(name, COPY_ON_WRITE).lower()
-    if operation not in ROW_OPERATIONS or mode == COPY_ON_WRITE:
-        return "rewrite"
-    if mode != "merge-on-read":
-        raise InvalidArgumentError(
-            f"the table property {name} is {mode!r}", where=metadata.uri, advice="set it to copy-on-write"
-        )
-    raise UnsupportedFeatureError(
-        f"the table has {name} = merge-on-read, and writing delete files is not offered for Iceberg tables",
-        where=metadata.uri,
-        advice=f"to rewrite data files instead: table.set_properties({{{name!r}: {COPY_ON_WRITE!r}}})",
-    )
+def data_folder(properties: Mapping[str, str], root: str) -> str:
+    """Where the data files of the table at `root` are written, and their deletion vectors."""
+    return absolute(properties[DATA_PATH]) if properties.get(DATA_PATH) else join(root, "data")
 
 
 def _codec(name: str) -> str:

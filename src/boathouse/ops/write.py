@@ -234,7 +234,7 @@ def new_change(
         write_id=write_id,
         operation=operation,
         edits=(*edits, *transactions),
-        isolation=options.isolation or "serializable",
+        isolation=options.isolation,
         message=options.message,
         metadata=dict(options.metadata),
     )

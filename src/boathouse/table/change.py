@@ -10,7 +10,16 @@ import pyarrow as pa
 
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
-from boathouse.table.edits import SCHEMA_EDITS, AddFiles, Edit, RemoveFiles, SchemaEdit, SetTransaction
+from boathouse.table.edits import (
+    SCHEMA_EDITS,
+    AddDeletes,
+    AddFiles,
+    Edit,
+    RemoveFiles,
+    SchemaEdit,
+    SetDeletes,
+    SetTransaction,
+)
 from boathouse.table.location import Location
 from boathouse.table.version import TableVersion
 
@@ -66,8 +75,8 @@ class ReadSet:
 class Change:
     """A complete change: any number of edits of each kind, rows and schema in one commit.
 
-    `planned` is the snapshot that it was computed from; None creates a table. `data_change` is false if the rows of the
-    table stay the same, as in a compaction.
+    `planned` is the snapshot that it was computed from; None creates a table. `isolation` None is what the table asks
+    for, else serializable. `data_change` is false if the rows of the table stay the same, as in a compaction.
     """
 
     format: str
@@ -78,7 +87,7 @@ class Change:
     edits: tuple[Edit, ...]
     reads: ReadSet = ReadSet()
     ref: str | None = None
-    isolation: Isolation = "serializable"
+    isolation: Isolation | None = None
     data_change: bool = True
     parameters: Mapping[str, str] = field(default_factory=dict)
     message: str | None = None
@@ -114,6 +123,12 @@ class Change:
     def removed(self) -> pa.Table | None:
         """The FILES rows of all removed units; None if the change names none."""
         found = [e.units for e in self.all(RemoveFiles)]
+        return pa.concat_tables(found) if found else None
+
+    @property
+    def touched(self) -> pa.Table | None:
+        """The FILES rows of all units that go or lose rows; None if the change names none."""
+        found = [e.units for e in self.edits if isinstance(e, RemoveFiles | SetDeletes | AddDeletes)]
         return pa.concat_tables(found) if found else None
 
     @property

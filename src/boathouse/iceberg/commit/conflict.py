@@ -10,6 +10,7 @@ import pyarrow as pa
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
 from boathouse.iceberg.commit.summaries import APP, APP_VERSION, WRITE_ID
+from boathouse.iceberg.deletes.planned import newly_deleted
 from boathouse.iceberg.files import Listing, new_files
 from boathouse.iceberg.manifests.records import DATA
 from boathouse.iceberg.manifests.totals import number
@@ -17,6 +18,7 @@ from boathouse.iceberg.metadata.document import TableMetadata, files_of_snapshot
 from boathouse.iceberg.metadata.draft import written_by
 from boathouse.iceberg.metadata.schema_rules import promotes
 from boathouse.iceberg.paths import list_metadata, version_of
+from boathouse.iceberg.row_modes import isolation
 from boathouse.iceberg.snapshot import NO_SNAPSHOT, IcebergSnapshot, read_metadata
 from boathouse.storage import basename
 from boathouse.table.attempt import Winner
@@ -201,12 +203,12 @@ def _row_conflicts(
     snapshots = [w for w in winners if w.document.get("operation") != METADATA_EDIT]
     if not snapshots:
         return
-    removed = change.removed
-    if removed is not None and removed.num_rows:
+    touched = change.touched
+    if touched is not None and touched.num_rows:
         yield from _ids_began(planned, head)
-        yield from _gone_units(removed, planned, head)
-        yield from _new_deletes(planned, head)
-    if change.isolation != "serializable":
+        yield from _gone_units(touched, planned, head)
+        yield from _new_deletes(touched, planned, head, {w.version for w in snapshots if w.version is not None})
+    if isolation(head.metadata, change) != "serializable":
         return
     made = [(w.version, w.document.get("summary") or {}) for w in snapshots]
     new_rows = {v for v, summary in made if v is not None and summary.get("operation") in _NEW_ROWS}
@@ -224,7 +226,7 @@ def _ids_began(planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conf
 
 
 def _gone_units(units: pa.Table, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
-    """Units to remove that are no longer live in the head."""
+    """Units to remove, or that lose rows, that are no longer live in the head."""
     there = {m.path for m in head.listing.manifest_files}
     suspects = {
         path
@@ -238,18 +240,21 @@ def _gone_units(units: pa.Table, planned: IcebergSnapshot, head: IcebergSnapshot
         if suspects and not source.empty and source.path not in known:
             suspects -= set(head.listing.live_uris(source))
     if suspects:
-        message = f"{len(suspects)} files to remove were removed concurrently"
+        message = f"{len(suspects)} files to remove, or to delete rows of, were removed concurrently"
         yield Conflict("delete-delete", head.version, message, tuple(sorted(suspects)))
 
 
-def _new_deletes(planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
-    """New row deletes: rows that the change copied from the files to remove may have been deleted."""
+def _new_deletes(
+    units: pa.Table, planned: IcebergSnapshot, head: IcebergSnapshot, versions: set[int]
+) -> Iterator[Conflict]:
+    """New deletes of rows of units to remove, or that lose rows: rows that the change copied, changed or counted may be
+    among them, and a data file has one deletion vector."""
     known = {m.path for m in planned.listing.manifest_files}
-    found = [m.path for m in head.listing.delete_manifests if m.path not in known]
+    sources = [m for m in head.listing.delete_manifests if m.path not in known]
+    found = newly_deleted(head, units, sources, versions) if sources else []
     if found:
-        yield Conflict(
-            "concurrent-delete", head.version, "rows were deleted by delete files concurrently", tuple(found)
-        )
+        message = f"rows of {len(found)} files were deleted concurrently by row deletes"
+        yield Conflict("concurrent-delete", head.version, message, tuple(found))
 
 
 def _new_matches(

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from boathouse.arrow.longs import longs
 from boathouse.errors import CorruptTableError
-from boathouse.iceberg.manifests.columns import partition_column
-from boathouse.iceberg.manifests.entries import Entries
-from boathouse.iceberg.manifests.records import Row, manifest_file, read_list
+from boathouse.iceberg.manifests.columns import TYPES, partition_column, plain
+from boathouse.iceberg.manifests.entries import FILE, Entries
+from boathouse.iceberg.manifests.records import DATA, Row, manifest_file, read_list
 from boathouse.iceberg.manifests.writer import counts
 from boathouse.iceberg.metadata import rules
 from boathouse.iceberg.metadata.document import Json, TableMetadata, as_read
@@ -19,6 +19,7 @@ from boathouse.table.attempt import held_back
 from boathouse.types import PartitionSpec
 
 _SAME = ("manifest_length", "partition_spec_id", "content", "sequence_number", "min_sequence_number", "first_row_id")
+_OF_VECTORS = ("referenced_data_file", "content_offset", "content_size_in_bytes")
 _UNNUMBERED = "sequence-number"
 """Version 1 does not store it."""
 
@@ -36,6 +37,9 @@ def check_manifest(data: bytes, row: Row, meant: pa.Table, spec: PartitionSpec) 
         **{name: longs(values) for name, values in numbers.items()},
         **{partition_column(f): found.partition_array(f) for f in spec},
     }
+    if row["content"] != DATA:
+        columns = found.whole().columns
+        mine |= {name: plain(columns, (FILE, name), TYPES[name]) for name in _OF_VECTORS}
     changed = [n for n, array in mine.items() if not _equal(array, meant.column(n).combine_chunks())]
     if changed:
         raise held_back(f"the entries read back with another {', '.join(changed)}", where)

@@ -21,24 +21,25 @@ import pyarrow.compute as pc
 from boathouse.arrow.longs import longs
 from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, BoathouseError, CorruptTableError, InvalidArgumentError
-from boathouse.iceberg.commit import readback, row_ids
+from boathouse.iceberg.commit import delete_files, readback, row_ids
 from boathouse.iceberg.commit.summaries import Tallies, summary
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import carried
 from boathouse.iceberg.manifests import writer as manifest_writer
-from boathouse.iceberg.manifests.columns import by_snapshot, marked, of_live, vectors
+from boathouse.iceberg.manifests.columns import by_snapshot, has_vectors, marked, of_live, only_files
+from boathouse.iceberg.manifests.entries import LiveFiles
 from boathouse.iceberg.manifests.merge import MergeRule
-from boathouse.iceberg.manifests.records import DATA, ManifestFile, Row
+from boathouse.iceberg.manifests.records import DATA, DELETES, ManifestFile, Row
 from boathouse.iceberg.metadata.document import Json, TableMetadata
 from boathouse.iceberg.metadata.partitions import unknown_transforms
 from boathouse.iceberg.metadata.versions import NEXT_ROW_ID
 from boathouse.iceberg.paths import METADATA_FOLDER
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.write import added_columns
+from boathouse.iceberg.write import added_columns, data_folder
 from boathouse.storage import PutMode, absolute, join
 from boathouse.table.change import Change
 from boathouse.table.context import TableContext
-from boathouse.table.edits import AddFiles, RemoveAll
+from boathouse.table.edits import AddFiles, RemoveAll, SetDeletes
 from boathouse.types import PartitionSpec, Schema
 
 log = logging.getLogger("boathouse")
@@ -55,13 +56,14 @@ class Listed:
     """A manifest of the new snapshot, as its row of the list says.
 
     One of the head that did not change is `source`; a new one has `data`, which is not written yet, and its entries,
-    if they are added by this commit.
+    if they are added by this commit. A `lasting` one is the same at every attempt.
     """
 
     row: Row
     source: ManifestFile | None = None
     data: bytes = b""
     added: pa.Table | None = None
+    lasting: bool = False
 
     @property
     def size(self) -> int:
@@ -81,6 +83,8 @@ class SnapshotBuilder:
     """Manifests of added files: the next attempt reuses them."""
     tallies: Tallies = field(default_factory=Tallies)
     named: int = 0
+    further: list[tuple[str, bytes]] = field(default_factory=list)
+    """Files beside the manifests, which are not written yet."""
 
     def __post_init__(self) -> None:
         self.metadata = TableMetadata(self.document, "" if self.head is None else self.head.token)
@@ -91,17 +95,19 @@ class SnapshotBuilder:
         self.properties = self.metadata.properties
         codec = self.properties.get("write.avro.compression-codec", "gzip").lower()
         self.codec = _CODECS.get(codec, "deflate")
-        root = self.context.location.uri if self.head is None else self.head.paths.root
+        self.root = self.context.location.uri if self.head is None else self.head.paths.root
         place = self.properties.get(METADATA_PATH)
-        self.folder = absolute(place) if place else join(root, METADATA_FOLDER)
+        self.folder = absolute(place) if place else join(self.root, METADATA_FOLDER)
 
     def snapshot(self) -> Json:
         """The snapshot object, its manifests and manifest list written."""
         # Everything that may be unreadable is read before anything is written: manifests of added files outlive an
         # attempt.
-        listed = self.merged([*self.add(), *self.carry()])
+        listed = self.merged([*self.add(), *self.add_vectors(), *self.carry()])
+        for uri, data in self.further:
+            self.put(uri, data)
         for i, manifest in enumerate(listed):
-            if manifest.added is not None and self.version.sequence_numbers:
+            if manifest.lasting:
                 listed[i] = self.put_added(manifest)
             elif manifest.data:
                 self.put(manifest.row["manifest_path"], manifest.data)
@@ -167,8 +173,23 @@ class SnapshotBuilder:
                     if not self.version.sequence_numbers:
                         entries = by_snapshot(entries, self.snapshot_id)
                     self.tallies.added(entries, spec)
-                    found.append(replace(self.encode(self.name_of(entries, spec), entries, spec), added=entries))
+                    made = self.encode(self.name_of(entries, spec), entries, spec)
+                    found.append(replace(made, added=entries, lasting=self.version.sequence_numbers))
         return found
+
+    def add_vectors(self) -> Iterator[Listed]:
+        """New manifests of deletion vectors. What the head deletes already is in them, so that every attempt writes its
+        own."""
+        edits = list(self.change.all(SetDeletes))
+        if not edits or self.head is None:
+            return
+        file = delete_files.vectors(edits, self.head, data_folder(self.properties, self.root))
+        self.further.append((file.uri, file.data))
+        for spec_id in sorted(file.units.column("spec").unique().to_pylist()):
+            spec = self.metadata.partitioning.spec(spec_id)
+            for entries in delete_files.parts(file.entries(spec)):
+                self.tallies.added(entries, spec)
+                yield replace(self.encode(self.new_name(), entries, spec, DELETES), added=entries)
 
     def added(self) -> list[tuple[int | None, pa.Table]]:
         """The OUTCOMES rows of added files by their data sequence number (None: this commit's)."""
@@ -210,7 +231,8 @@ class SnapshotBuilder:
         return Listed(row, data=data)
 
     def carry(self) -> list[Listed]:
-        """The head's manifests: those that lose files are rewritten, those without live files are dropped."""
+        """The head's manifests: those that lose files, or row deletes, are rewritten, those without live files are
+        dropped."""
         if self.head is None:
             return []
         listing = self.head.listing
@@ -221,18 +243,23 @@ class SnapshotBuilder:
         if self.change.edit(RemoveAll) is not None:
             return [made for made, _ in self.rewritten(listing, live, None)]
         removed = self.change.removed
-        if removed is None or removed.num_rows == 0:
-            return [self.carried(listing, m) for m in live]
-        wanted = set(removed.column("path").to_pylist())
-        named = set(pc.struct_field(removed.column("native"), "manifest").to_pylist())
-        return self.without(listing, live, wanted, named)
+        wanted: set[str] = set() if removed is None else set(removed.column("path").to_pylist())
+        named = () if removed is None else set(pc.struct_field(removed.column("native"), "manifest").to_pylist())
+        made = self.without(listing, live, wanted, named)
+        made |= self.without_deletes(listing, live, wanted.union(*self.remarked()))
+        return [made.get(i) or self.carried(listing, m) for i, m in enumerate(live)]
+
+    def remarked(self) -> Iterator[list[str]]:
+        """The units that get another vector."""
+        for edit in self.change.all(SetDeletes):
+            yield edit.units.column("path").to_pylist()
 
     def without(
         self, listing: Listing, live: Sequence[ManifestFile], wanted: set[str], named: Collection[str]
-    ) -> list[Listed]:
-        """All manifests with the given files removed: searched first where they were planned, then elsewhere."""
+    ) -> dict[int, Listed]:
+        """By their places, the manifests that had the given files: searched first where they were planned, then
+        elsewhere."""
         made: dict[int, Listed] = {}
-        removed = wanted
         for likely in (True, False):
             places = [i for i, m in enumerate(live) if m.content == DATA and (m.path in named) == likely]
             if not wanted:
@@ -245,14 +272,12 @@ class SnapshotBuilder:
                 f"{len(wanted)} files to remove are not in the head, such as {min(wanted)}",
                 where=str(self.change.location),
             )
-        if "vectors" in self.version.deletes:
-            made |= self.without_vectors(listing, live, removed)
-        return [made.get(i) or self.carried(listing, m) for i, m in enumerate(live)]
+        return made
 
-    def without_vectors(self, listing: Listing, live: Sequence[ManifestFile], gone: set[str]) -> dict[int, Listed]:
-        """By their places, the manifests of deletes that had deletion vectors of the removed files: these go with
-        them."""
-        places = [i for i, m in enumerate(live) if m.content != DATA]
+    def without_deletes(self, listing: Listing, live: Sequence[ManifestFile], gone: set[str]) -> dict[int, Listed]:
+        """By their places, the manifests that had row deletes of one of the given data files alone: vectors, and files
+        of positions. Nothing else needs them: the file is gone, or has another vector."""
+        places = [i for i, m in enumerate(live) if m.content != DATA] if gone else []
         found = self.rewritten(listing, [live[i] for i in places], gone)
         return {i: made for i, (made, _) in zip(places, found)}
 
@@ -276,8 +301,10 @@ class SnapshotBuilder:
         """The manifest without the files in `gone`, and the entries of those that it had."""
         live = listing.live(source)
         lost = np.ones(len(live), np.bool_)
+        if gone is not None and not self.keeps(live):
+            return self.carried(listing, source), None
         if gone is not None:
-            files = live.paths() if source.content == DATA else vectors(live)
+            files = live.paths() if source.content == DATA else only_files(live)
             known = files.drop_null()
             uris = listing.paths.uris(known)
             found = known.filter(pc.is_in(uris, pa.array(gone, uris.type)))
@@ -288,6 +315,10 @@ class SnapshotBuilder:
         carried.check_spec(spec, source.path)
         entries = marked(of_live(live, spec, source), lost, self.snapshot_id)
         return self.encode(name, entries, spec, source.content), entries.filter(pa.array(lost))
+
+    def keeps(self, live: LiveFiles) -> bool:
+        """Whether a new manifest can say of these files what theirs says; vectors have no place in version 2."""
+        return "vectors" in self.version.deletes or not has_vectors(live)
 
     def carried(self, listing: Listing, source: ManifestFile) -> Listed:
         """An unchanged manifest."""
@@ -301,27 +332,28 @@ class SnapshotBuilder:
         return Listed(carried.row(source, counts, self.version), source)
 
     def merged(self, listed: list[Listed]) -> list[Listed]:
-        """The manifests, where files are added: small ones of data as one."""
+        """The manifests, where files are added: small ones of a kind as one."""
         rule = MergeRule.of(self.properties)
         if not rule.enabled or all(m.added is None for m in listed):
             return listed
         found: list[Listed] = []
-        of_spec: dict[int, list[Listed]] = {}
+        alike: dict[tuple[int, int], list[Listed]] = {}
+        grows = {m.row["content"] for m in listed if m.added is not None}
         for m in listed:
-            if m.row["content"] == DATA and (m.source is not None or m.added is not None):
-                of_spec.setdefault(m.row["partition_spec_id"], []).append(m)
+            if m.row["content"] in grows and (m.source is not None or m.added is not None):
+                alike.setdefault((-m.row["content"], m.row["partition_spec_id"]), []).append(m)
             else:
                 found.append(m)
-        for spec_id, manifests in sorted(of_spec.items(), reverse=True):
+        for (content, spec_id), manifests in sorted(alike.items(), reverse=True):
             spec = self.metadata.partitioning.spec(spec_id)
             if unknown_transforms(spec):
                 found += manifests
                 continue
             for group in rule.groups(manifests, lambda m: m.size):
-                found += self.one(group, spec)
+                found += self.one(group, spec, -content)
         return found
 
-    def one(self, group: Sequence[Listed], spec: PartitionSpec) -> Sequence[Listed]:
+    def one(self, group: Sequence[Listed], spec: PartitionSpec, content: int) -> Sequence[Listed]:
         """These manifests as one. Those that cannot be read stay: a commit that only adds does not need them."""
         if len(group) < 2:
             return group
@@ -331,11 +363,14 @@ class SnapshotBuilder:
                 if m.source is None:
                     tables.append(m.added)
                 elif self.head is not None:
-                    tables.append(of_live(self.head.listing.live(m.source), spec, m.source))
+                    live = self.head.listing.live(m.source)
+                    if not self.keeps(live):
+                        return group
+                    tables.append(of_live(live, spec, m.source))
         except BoathouseError as error:
             log.warning("manifests are not merged: %s", error)
             return group
-        return [self.encode(self.new_name(), pa.concat_tables(tables), spec)]
+        return [self.encode(self.new_name(), pa.concat_tables(tables), spec, content)]
 
 
 def _call(work: Callable[[], tuple[Listed, pa.Table | None]]) -> tuple[Listed, pa.Table | None]:

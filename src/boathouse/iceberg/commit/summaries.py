@@ -49,6 +49,17 @@ def _sum(entries: pa.Table, name: str) -> int:
     return pc.sum(entries.column(name)).as_py() or 0
 
 
+def _vectors(entries: pa.Table) -> pa.ChunkedArray:
+    return pc.equal(pc.utf8_upper(entries.column("file_format")), PUFFIN)
+
+
+def _sizes(entries: pa.Table) -> int:
+    """The bytes of the files; of vectors, several of which share one, their own."""
+    of_vectors = pc.and_(_vectors(entries), pc.is_valid(entries.column("content_size_in_bytes")))
+    sizes = pc.if_else(of_vectors, entries.column("content_size_in_bytes"), entries.column("file_size_in_bytes"))
+    return pc.sum(sizes).as_py() or 0
+
+
 @dataclass(slots=True)
 class Tallies:
     """Counts by summary key, and the partitions that a commit touches."""
@@ -60,29 +71,29 @@ class Tallies:
         self.counts[key] = self.counts.get(key, 0) + number
 
     def added(self, entries: pa.Table, spec: PartitionSpec) -> None:
-        """New data files."""
-        self.add("added-data-files", entries.num_rows)
-        self.add("added-records", _sum(entries, "record_count"))
-        self.add("added-files-size", _sum(entries, "file_size_in_bytes"))
-        self._touch(entries, spec)
+        """New data files or delete files."""
+        self._count(entries, spec, "added", "added")
 
     def removed(self, entries: pa.Table, spec: PartitionSpec) -> None:
         """Removed data files or delete files."""
-        self.add("removed-files-size", _sum(entries, "file_size_in_bytes"))
+        self._count(entries, spec, "removed", "deleted")
+
+    def _count(self, entries: pa.Table, spec: PartitionSpec, how: str, how_data: str) -> None:
+        self.add(f"{how}-files-size", _sizes(entries))
         for content in entries.column("content").unique().to_pylist():
             of = entries.filter(pc.equal(entries.column("content"), content))
             if not content:
-                self.add("deleted-data-files", of.num_rows)
-                self.add("deleted-records", _sum(of, "record_count"))
+                self.add(f"{how_data}-data-files", of.num_rows)
+                self.add(f"{how_data}-records", _sum(of, "record_count"))
             else:
                 kind = "equality" if content == EQUALITY_DELETES else "position"
-                vectors = pc.sum(pc.equal(pc.utf8_upper(of.column("file_format")), PUFFIN)).as_py()
-                self.add("removed-delete-files", of.num_rows)
+                vectors = pc.sum(_vectors(of)).as_py()
+                self.add(f"{how}-delete-files", of.num_rows)
                 if vectors:
-                    self.add("removed-dvs", vectors)
+                    self.add(f"{how}-dvs", vectors)
                 if of.num_rows > vectors:
-                    self.add(f"removed-{kind}-delete-files", of.num_rows - vectors)
-                self.add(f"removed-{kind}-deletes", _sum(of, "record_count"))
+                    self.add(f"{how}-{kind}-delete-files", of.num_rows - vectors)
+                self.add(f"{how}-{kind}-deletes", _sum(of, "record_count"))
         self._touch(entries, spec)
 
     def _touch(self, entries: pa.Table, spec: PartitionSpec) -> None:
@@ -91,7 +102,7 @@ class Tallies:
     @property
     def operation(self) -> str:
         """append, delete or overwrite, depending on the changes."""
-        removes = any(k.startswith(("deleted-", "removed-")) for k in self.counts)
+        removes = any(k.startswith(("deleted-", "removed-")) or k == "added-delete-files" for k in self.counts)
         adds = "added-data-files" in self.counts
         return "overwrite" if adds and removes else "delete" if removes else "append"
 

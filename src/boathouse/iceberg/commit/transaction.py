@@ -43,6 +43,7 @@ from boathouse.table.edits import (
     ReplaceSchema,
     SetComment,
     SetDefault,
+    SetDeletes,
     SetIdentifiers,
     SetNullable,
     SetPartitioning,
@@ -55,8 +56,9 @@ from boathouse.table.location import CommitId
 from boathouse.types import PartitionSpec, Schema
 
 OFFERED: Final = (
-    AddFiles, RemoveFiles, RemoveAll, ReplaceSchema, AddColumn, RenameColumn, DropColumn, MoveColumn, SetType,
-    SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder, SetProperties, SetTransaction,
+    AddFiles, RemoveFiles, RemoveAll, SetDeletes, ReplaceSchema, AddColumn, RenameColumn, DropColumn, MoveColumn,
+    SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder, SetProperties,
+    SetTransaction,
 )  # fmt: skip
 
 
@@ -162,4 +164,4 @@ def _check_transactions(change: Change) -> None:
 
 
 def _makes_snapshot(change: Change) -> bool:
-    return any(isinstance(e, AddFiles | RemoveFiles | RemoveAll) for e in change.edits)
+    return any(isinstance(e, AddFiles | RemoveFiles | RemoveAll | SetDeletes) for e in change.edits)

@@ -74,6 +74,11 @@ class Units:
         oldest = self.oldest_in.get(place.partition)
         return oldest is not None and oldest <= place.sequence
 
+    def not_after(self, place: Place) -> npt.NDArray[np.bool_]:
+        """Which units position deletes at this place may apply to."""
+        mine = self.partition_of == self.numbers.get(place.partition, -1)
+        return mine & (self.sequences <= place.sequence)
+
     def older(self, place: Place) -> npt.NDArray[np.bool_]:
         """Which units equality deletes at this place apply to: strictly older ones of their partition, and of every
         one if their spec is unpartitioned."""

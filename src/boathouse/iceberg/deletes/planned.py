@@ -3,14 +3,15 @@ equality deletes as the files that tasks read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
+from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64, serialize64
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr
 from boathouse.iceberg.deletes import vectors as deletion_vectors
@@ -23,10 +24,11 @@ from boathouse.iceberg.deletes.equality import (
     ordered_keys,
 )
 from boathouse.iceberg.deletes.index import Place, Units
-from boathouse.iceberg.deletes.positions import FILE_PATH_ID, DeleteFileTask, read_positions
+from boathouse.iceberg.deletes.positions import DeleteFileTask, read_positions
 from boathouse.iceberg.deletes.vectors import Vector
 from boathouse.iceberg.manifests import records as manifests
-from boathouse.iceberg.manifests.records import DELETES, EQUALITY_DELETES
+from boathouse.iceberg.manifests.records import DELETES, EQUALITY_DELETES, ManifestFile
+from boathouse.iceberg.manifests.schemas import FILE_PATH_ID
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.units import EQUALITY, VECTOR, deletes_schema
@@ -69,16 +71,55 @@ def resolve_deletes(
     if units.num_rows == 0 or not snapshot.listing.delete_manifests:
         return Resolved(units, deletes_schema().empty_table())
     index = Units.of(units, snapshot.partitioning)
-    found = _Collector(snapshot, index).found()
+    found = _Collector(snapshot, index).found(snapshot.listing.delete_manifests)
+    bitmaps = _bitmaps(snapshot, found, index, map)
+    known = _key_stats(snapshot, units, found.equality, where, map)
+    equality = [(f, rows) for f in found.equality if (rows := applies_to(f, index, known))]
+    keys = {id: f.uri for f, _ in equality for id in f.keys}
+    return Resolved(*_attached(units, bitmaps, equality), keys)
+
+
+def deleted_positions(snapshot: IcebergSnapshot, units: pa.Table) -> list[Bitmap]:
+    """The rows that vectors and position deletes delete of each unit. Raises what `resolve_deletes` raises."""
+    sizes = units.column("rows").to_pylist()
+    if not snapshot.listing.delete_manifests:
+        return [EMPTY] * len(sizes)
+    index = Units.of(units, snapshot.partitioning)
+    found = _Collector(snapshot, index).found(snapshot.listing.delete_manifests)
+    bitmaps = _bitmaps(snapshot, found, index, None)
+    return [_inside(bitmaps[row], size) if row in bitmaps else EMPTY for row, size in enumerate(sizes)]
+
+
+def newly_deleted(
+    snapshot: IcebergSnapshot, units: pa.Table, sources: Sequence[ManifestFile], adders: Collection[int]
+) -> list[str]:
+    """The units that may have lost rows by deletes that these snapshots added, listed in these manifests; files of
+    positions are not opened."""
+    index = Units.of(units, snapshot.partitioning)
+    found = _Collector(snapshot, index).found(sources, adders)
+    rows = set(found.vectors)
+    for file in found.positions:
+        row = None if file.only is None else index.at(file.only, file.place)
+        rows.update(np.flatnonzero(index.not_after(file.place)).tolist() if row is None else [row])
+    for equality in found.equality:
+        rows.update(applies_to(equality, index, None))
+    paths = units.column("path")
+    return [paths[row].as_py() for row in sorted(rows)]
+
+
+def _bitmaps(snapshot: IcebergSnapshot, found: _Found, index: Units, map: MapFunction | None) -> dict[int, Bitmap]:
+    """The deleted positions of units, by unit."""
     bitmaps = _load_vectors(snapshot, found.vectors)
     # Where a data file has a vector, its older position deletes are in the vector.
     for row, positions in _positions(snapshot, found, index, map):
         if row not in found.vectors:
             bitmaps[row] = bitmaps[row] | positions if row in bitmaps else positions
-    known = _key_stats(snapshot, units, found.equality, where, map)
-    equality = [(f, rows) for f in found.equality if (rows := applies_to(f, index, known))]
-    keys = {id: f.uri for f, _ in equality for id in f.keys}
-    return Resolved(*_attached(units, bitmaps, equality), keys)
+    return bitmaps
+
+
+def _inside(bitmap: Bitmap, rows: int) -> Bitmap:
+    """A position beyond the file deletes nothing."""
+    return Bitmap.of(bitmap.within(0, rows))
 
 
 def _key_stats(
@@ -139,8 +180,7 @@ def _attached(
     rows: list[dict[str, Any]] = []
     sizes = units.column("rows").to_pylist()
     for row in sorted(bitmaps):
-        # A position beyond the file deletes nothing.
-        inside = Bitmap.of(bitmaps[row].within(0, sizes[row]))
+        inside = _inside(bitmaps[row], sizes[row])
         if len(inside):
             lists[row].append(len(rows))
             counts[row] = len(inside)
@@ -167,14 +207,17 @@ class _Collector:
     snapshot: IcebergSnapshot
     units: Units
 
-    def found(self) -> _Found:
+    def found(self, sources: Sequence[ManifestFile], adders: Collection[int] | None = None) -> _Found:
+        """The deletes in these manifests: all that are live, or those that one of the snapshots `adders` added."""
         found = _Found()
         listing = self.snapshot.listing
-        for source in listing.delete_manifests:
+        for source in sources:
             if source.content != DELETES:
                 raise CorruptTableError(f"manifest content {source.content} is unknown", where=source.path)
             spec = listing.spec(source)
             for entry in listing.entries(source, metrics=METRICS):
+                if adders is not None and entry["snapshot_id"] not in adders:
+                    continue
                 data = entry["data_file"]
                 values = manifests.partition_values(data, spec, source.path)
                 place = Place.of(spec, values, entry["sequence_number"])

@@ -13,12 +13,11 @@ from boathouse.arrow.filesystem import DataFiles
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
 from boathouse.iceberg.data_formats import open_file, scan_open
+from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import SourceColumn
 from boathouse.types import INT64, STRING
 
-FILE_PATH_ID = 2147483546
-POSITION_ID = 2147483545
 FOUND = pa.schema(
     [
         pa.field("delete", pa.int32(), False),

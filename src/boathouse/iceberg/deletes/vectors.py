@@ -21,7 +21,8 @@ _LENGTH: Final = 4
 _CHECKSUM: Final = 4
 _LEAST: Final = _LENGTH + len(MAGIC) + 8 + _CHECKSUM
 """The size of the blob of an empty bitmap."""
-_MOST: Final = (1 << 31) - 1
+MOST: Final = (1 << 31) - 1
+"""The largest blob, whose size readers keep as a 32-bit number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Vector:
         lacking = [name for name, value in zip(names, (data, offset, size)) if value is None]
         if data is None or offset is None or size is None:
             raise CorruptTableError(f"the entry of a deletion vector lacks {', '.join(lacking)}", where=path)
-        if offset < 0 or not _LEAST <= size <= _MOST:
+        if offset < 0 or not _LEAST <= size <= MOST:
             raise CorruptTableError(f"a deletion vector cannot be {size} bytes at offset {offset}", where=path)
         return cls(data, path, offset, size, data_file["record_count"])
 

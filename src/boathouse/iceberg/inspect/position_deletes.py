@@ -16,10 +16,10 @@ from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
 from boathouse.iceberg.data_formats import open_file, scan_open
 from boathouse.iceberg.deletes import vectors as deletion_vectors
 from boathouse.iceberg.deletes.equality import delete_format
-from boathouse.iceberg.deletes.positions import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.deletes.vectors import Vector
 from boathouse.iceberg.inspect.columns import PARTITION, Layout, required, struct
 from boathouse.iceberg.manifests.records import EQUALITY_DELETES, partition_values
+from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.manifests.values import arrow_array
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.parquet.matching import Matching

@@ -46,9 +46,11 @@ NATIVE: Final = pa.struct(
         pa.field("manifest", pa.string(), False),
         pa.field("snapshot_id", pa.int64(), False),
         pa.field("file_sequence", pa.int64(), False),
+        pa.field("recorded", pa.string()),
     ]
 )
-"""The manifest that lists the file, as recorded; the snapshot that added it; its file sequence number."""
+"""The manifest that lists the file, as recorded; the snapshot that added it; its file sequence number; the file's path
+as recorded, where it is not the URI."""
 FORMATS: Final = {"PARQUET": PARQUET, "ORC": ORC, "AVRO": AVRO, "LANCE": LANCE}
 LIVE: Final = b"live"
 SKIPPED: Final = b"skipped"
@@ -213,13 +215,18 @@ class _Builder:
 
     def _files(self, units: pa.Array) -> pa.RecordBatch:
         live, n, request = self.live, len(self.live), self.request
+        recorded = live.paths()
+        uris = request.paths.uris(recorded)
+        other = pa.nulls(n, pa.string())
+        if uris is not recorded:
+            other = pc.if_else(pc.equal(uris, recorded), pa.scalar(None, pa.string()), recorded)
         native = pa.StructArray.from_arrays(
-            [pa.repeat(self.source.path, n), longs(live.snapshot_id), longs(live.file_sequence)],
+            [pa.repeat(self.source.path, n), longs(live.snapshot_id), longs(live.file_sequence), other],
             fields=list(NATIVE),
         )
         arrays = [
             units,
-            request.paths.uris(live.paths()),
+            uris,
             _formats(live, self.source),
             longs(live.sizes),
             longs(live.rows),

@@ -22,8 +22,9 @@ from boathouse.avro.cursors import BEYOND, Path
 from boathouse.avro.small_files import FewColumns
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.manifests.entries import FILE, LiveFiles
-from boathouse.iceberg.manifests.records import DELETED, EXISTING, Entry, ManifestFile
+from boathouse.iceberg.manifests.records import DELETED, EXISTING, POSITION_DELETES, Entry, ManifestFile
 from boathouse.iceberg.manifests.row_ids import row_ids
+from boathouse.iceberg.manifests.schemas import FILE_PATH_ID
 from boathouse.iceberg.manifests.values import arrow_array, from_avro
 from boathouse.types import PartitionField, PartitionSpec
 
@@ -78,7 +79,7 @@ def of_live(live: LiveFiles, spec: PartitionSpec, source: ManifestFile) -> pa.Ta
         "file_size_in_bytes": longs(live.sizes),
         **{name: _map(columns, (FILE, name), TYPES[name], keys) for name in MAPS},
         **{name: _list(columns, (FILE, name), TYPES[name]) for name in _LISTS},
-        **{name: _plain(columns, (FILE, name), TYPES[name]) for name in _PLAIN},
+        **{name: plain(columns, (FILE, name), TYPES[name]) for name in _PLAIN},
         "first_row_id": row_ids(columns, live.rows, source, pa.nulls(rows, _NUMBER)),
         **{partition_column(f): live.partition_array(f) for f in spec},
     }
@@ -102,7 +103,8 @@ def _list(columns: Columns | FewColumns, path: Path, type: pa.DataType) -> pa.Ar
     return _damaged(columns, path, columns.values(path), type)
 
 
-def _plain(columns: Columns | FewColumns, path: Path, type: pa.DataType) -> pa.Array:
+def plain(columns: Columns | FewColumns, path: Path, type: pa.DataType) -> pa.Array:
+    """A field of entries that are decoded as a whole, null where they lack it. Raises CorruptTableError."""
     if columns.type(path) is None or not columns.known(path).any():
         return pa.nulls(len(columns), type)
     if pa.types.is_integer(type):
@@ -120,13 +122,23 @@ def _damaged(columns: Columns | FewColumns, path: Path, values: Sequence[Any], t
         ) from None
 
 
-def vectors(live: LiveFiles) -> pa.Array:
-    """The data file of each entry that is a deletion vector; null for other row deletes."""
-    path = (FILE, "referenced_data_file")
-    if live.columns.type(path) is None:
-        return pa.nulls(len(live), _TEXT)
+def has_vectors(live: LiveFiles) -> bool:
+    return any(str(name).upper() == PUFFIN for name in live.formats().values)
+
+
+def only_files(live: LiveFiles) -> pa.Array:
+    """The data file that each entry of position deletes is for alone, as recorded: by name, or by equal bounds of its
+    paths; null where there may be others."""
     live = live.whole()
-    return pc.if_else(pc.equal(pc.utf8_upper(_coded(live)), PUFFIN), live.columns.strings(path), pa.scalar(None, _TEXT))
+    nothing = pa.nulls(len(live), _TEXT)
+    path = (FILE, "referenced_data_file")
+    named = nothing if live.columns.type(path) is None else live.columns.strings(path)
+    bounds = (live.metric(name, [FILE_PATH_ID])[FILE_PATH_ID] for name in ("lower_bounds", "upper_bounds"))
+    lower, upper = (b.cast(_BYTES) for b in bounds)
+    shared = pc.fill_null(pc.not_equal(lower, upper), True)
+    found = pc.coalesce(named, pc.if_else(shared, None, lower).cast(_TEXT))
+    positions = pc.equal(longs(live.columns.longs((FILE, "content"))[0]), POSITION_DELETES)
+    return pc.if_else(positions, found, pa.scalar(None, _TEXT))
 
 
 def marked(entries: pa.Table, gone: npt.NDArray[np.bool_], snapshot_id: int) -> pa.Table:

@@ -18,6 +18,7 @@ ADDED: Final = 1
 DELETED: Final = 2
 DATA: Final = 0
 DELETES: Final = 1
+POSITION_DELETES: Final = 1
 EQUALITY_DELETES: Final = 2
 ADVICE: Final = "restore the file from a copy; if the table's writer counts incorrectly, open it with verify=False"
 ENCRYPTED: Final = "Iceberg table encryption is not offered"

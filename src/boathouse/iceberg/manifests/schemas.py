@@ -67,6 +67,9 @@ METRICS: Final = frozenset(
     {"column_sizes", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"}
 )
 
+FILE_PATH_ID: Final = 2147483546
+POSITION_ID: Final = 2147483545
+"""The columns of files of position deletes."""
 
 _Field = tuple[str, Any, int, str]
 """A field's name, type and id, and whether versions 1, 2 and 3 require it (r), allow it (o) or lack it (-)."""
