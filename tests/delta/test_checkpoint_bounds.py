@@ -71,15 +71,15 @@ def test_bounds_of_files_know_no_nan(table):
 
 
 def test_no_chunk_of_floats_has_bounds(table):
-    stated = set()
+    recorded = set()
     for file in written(table):
         metadata = pq.ParquetFile(file).metadata
         for group in (metadata.row_group(i) for i in range(metadata.num_row_groups)):
             for column in map(group.column, range(metadata.num_columns)):
                 bounded = column.statistics is not None and column.statistics.has_min_max
                 assert not (bounded and column.physical_type in ("FLOAT", "DOUBLE")), column.path_in_schema
-                stated |= {column.path_in_schema} if bounded else set()
-    assert {"add.path", "add.size"} <= stated, "the others have"
+                recorded |= {column.path_in_schema} if bounded else set()
+    assert {"add.path", "add.size"} <= recorded, "the others have"
 
 
 def test_every_row_is_found(table, tmp_path):

@@ -364,8 +364,8 @@ def test_mapped_columns_get_files_of_their_own_names(tmp_path, delta, mode):
     done = table.drop_feature("columnMapping")
     first, second = (delta.log(path)[version] for version in done.versions)
     assert kinds(second) == ["commitInfo", "metaData", "protocol"]
-    stated = next(a["metaData"] for a in first if "metaData" in a)
-    assert "columnMapping" not in stated["schemaString"] and "columnMapping" not in str(stated["configuration"])
+    recorded = next(a["metaData"] for a in first if "metaData" in a)
+    assert "columnMapping" not in recorded["schemaString"] and "columnMapping" not in str(recorded["configuration"])
     assert "columnMapping" not in last(delta, path, "protocol")["writerFeatures"]
     added = [a["add"] for a in first if "add" in a]
     assert {tuple(a["partitionValues"]) for a in added} == {("p",)} and not any(a["dataChange"] for a in added)
@@ -394,9 +394,9 @@ def test_widened_columns_get_files_of_their_type(tmp_path, delta):
     before = table.to_arrow()
     table.drop_feature("typeWidening")
     assert table.to_arrow().sort_by("x").equals(before.sort_by("x")) and table.count() == 3
-    stated = last(delta, path, "metaData")
-    assert "typeChanges" not in stated["schemaString"]
-    assert stated["configuration"]["delta.enableTypeWidening"] == "false"
+    recorded = last(delta, path, "metaData")
+    assert "typeChanges" not in recorded["schemaString"]
+    assert recorded["configuration"]["delta.enableTypeWidening"] == "false"
     assert "typeWidening" not in last(delta, path, "protocol")["writerFeatures"]
     types = {
         str(pq.ParquetFile(f.removeprefix("file://")).schema_arrow.types) for f in table.files()["path"].to_pylist()

@@ -55,7 +55,7 @@ def rows(*x, spark=None):
     )
 
 
-def stated(delta, path, version=None):
+def recorded(delta, path, version=None):
     """What the newest metaData says of the column `id`."""
     log = delta.log(path)
     found = [a["metaData"] for v in sorted(log) if version is None or v <= version for a in log[v] if "metaData" in a]
@@ -76,21 +76,21 @@ def by_deltalake(delta, path):
 @pytest.mark.route("identity columns")
 def test_the_values_of_appends(make, delta, session):
     path = make(Identity(start=100, step=10))
-    assert stated(delta, path) == {"start": 100, "step": 10, "allowExplicitInsert": False}
+    assert recorded(delta, path) == {"start": 100, "step": 10, "allowExplicitInsert": False}
     assert delta.log(path)[0][1]["protocol"] == {"minReaderVersion": 1, "minWriterVersion": 6}
     table, before = bh.open(path, spark=session), 90
     for turn in range(3):
         table.append(rows(*range(turn * 7, turn * 7 + 7), spark=session))
         new = [id for id, x in found(path) if x // 7 == turn]
         assert len(set(new)) == 7 and all(id > before and (id - 100) % 10 == 0 for id in new)
-        before = stated(delta, path)["highWaterMark"]
+        before = recorded(delta, path)["highWaterMark"]
         assert before == max(new) and sum("metaData" in a for a in delta.log(path)[turn + 1]) == 1
     assert by_deltalake(delta, path) == found(path)
     table.overwrite(rows(1, 2, spark=session))
     assert min(id for id, _ in found(path)) > before
     table.overwrite(rows(1, spark=session), where="x = 1")
     ids = {x: id for id, x in found(path)}
-    assert ids[1] > ids[2] and stated(delta, path)["highWaterMark"] >= ids[1]
+    assert ids[1] > ids[2] and recorded(delta, path)["highWaterMark"] >= ids[1]
 
 
 @pytest.mark.spec("D-254")
@@ -114,12 +114,12 @@ def test_merge_and_update(make, delta, session, vectors):
     bh.open(path).append(rows(1, 2, 3))
     table = bh.open(path, spark=session)
     table.update({"x": "x + 10"}, where="x = 1")
-    assert found(path) == [(1, 11), (2, 2), (3, 3)] and stated(delta, path)["highWaterMark"] == 3
+    assert found(path) == [(1, 11), (2, 2), (3, 3)] and recorded(delta, path)["highWaterMark"] == 3
     table.upsert(rows(2, 5, 6, spark=session), on="x")
     after = {x: id for id, x in found(path)}
     assert {x: after[x] for x in (11, 2, 3)} == {11: 1, 2: 2, 3: 3}
     assert after[5] != after[6] and min(after[5], after[6]) > 3
-    assert stated(delta, path)["highWaterMark"] == max(after[5], after[6])
+    assert recorded(delta, path)["highWaterMark"] == max(after[5], after[6])
     changes = bh.open(path).changes(table.version, table.version).to_arrow().to_pylist()
     assert {(r["id"], r["x"]) for r in changes if r["_change_type"] == "insert"} == {(after[5], 5), (after[6], 6)}
     assert by_deltalake(delta, path) == found(path)
@@ -141,7 +141,7 @@ def test_steps(make, delta, session):
         bh.open(path, spark=session).append(rows(turn, turn, spark=session))
     ids = [id for id, _ in found(path)]
     assert all((id + 5) % 3 == 0 and id <= -5 for id in ids) and len(set(ids)) == 4
-    assert stated(delta, path)["highWaterMark"] == min(ids)
+    assert recorded(delta, path)["highWaterMark"] == min(ids)
     first = {id for id, x in found(path) if x == 0}
     assert min(first) > max(id for id, x in found(path) if x == 1)
     with pytest.raises(InvalidArgumentError, match="step 0"):
@@ -185,7 +185,7 @@ def test_a_copy_has_no_identity_columns(make, tmp_path, delta):
         bh.create(copy, bh.open(path).schema)
     plain = str(tmp_path / "plain")
     bh.write(bh.open(path), plain)
-    assert "start" not in stated(delta, plain)
+    assert "start" not in recorded(delta, plain)
 
 
 @pytest.mark.spec("D-169", "D-254")
@@ -217,13 +217,13 @@ def test_values_that_the_user_gives(make, delta, session):
     path = make(Identity(allow_explicit_insert=True))
     table = bh.open(path, spark=session)
     table.append(given)
-    assert found(path) == [(2, 2), (50, 1)] and "highWaterMark" not in stated(delta, path)
+    assert found(path) == [(2, 2), (50, 1)] and "highWaterMark" not in recorded(delta, path)
     table.append(rows(3, spark=session))
     (value,) = (id for id, x in found(path) if x == 3)
-    assert stated(delta, path)["highWaterMark"] == value >= 1
+    assert recorded(delta, path)["highWaterMark"] == value >= 1
     merge = table.merge(given, "target.x = source.x + 100")
     merge.when_not_matched_insert({"x": "source.x"}, where="source.x = 1").when_not_matched_insert_all().execute()
-    assert stated(delta, path)["highWaterMark"] > value and found(path, "id").count((2,)) >= 2
+    assert recorded(delta, path)["highWaterMark"] > value and found(path, "id").count((2,)) >= 2
     strict = make()
     files = list(delta.log(strict))
     for refused in (
@@ -248,7 +248,7 @@ def test_the_end_of_bigint(make, delta, tmp_path, session):
         table.append(rows(*range(20), spark=session))
     assert list(delta.log(path)) == [0]
     bh.open(path).append(rows(1, 2))
-    assert found(path) == [(LAST - 1, 1), (LAST, 2)] and stated(delta, path)["highWaterMark"] == LAST
+    assert found(path) == [(LAST - 1, 1), (LAST, 2)] and recorded(delta, path)["highWaterMark"] == LAST
     for refused in (
         lambda: table.append(rows(spark=session) if session is None else rows(1, spark=session)),
         lambda: table.upsert(rows(1, spark=session), on="x"),
@@ -287,7 +287,7 @@ def test_what_never_changes(make, delta):
     bh.open(path).append(rows(1, 2))
     for key, value in (("start", 7), ("step", 2), ("allowExplicitInsert", True)):
         with pytest.raises(UnsupportedFeatureError, match=rf"{key} of the identity column `id` cannot change"):
-            keys = {f"delta.identity.{k}": v for k, v in (stated(delta, path) | {key: value}).items()}
+            keys = {f"delta.identity.{k}": v for k, v in (recorded(delta, path) | {key: value}).items()}
             fields = (Field("id", bh.open(path).schema.field("id").type, metadata=keys), Field("x", DOUBLE))
             commit(path, ReplaceSchema(Schema(fields)))
         with pytest.raises(UnsupportedFeatureError, match=r"delta\.identity"):
@@ -302,12 +302,12 @@ def test_a_schema_that_replaces_another(make, delta):
     """The column goes on, or is an identity column no longer, as with the reference."""
     path = make()
     bh.open(path).append(rows(1, 2))
-    keys = {f"delta.identity.{k}": v for k, v in stated(delta, path).items() if k in PARTS}
+    keys = {f"delta.identity.{k}": v for k, v in recorded(delta, path).items() if k in PARTS}
     old = bh.open(path).schema
     commit(path, ReplaceSchema(Schema((Field("id", old.field("id").type, metadata=keys), Field("y", DOUBLE)))))
-    assert stated(delta, path)["highWaterMark"] == 2
+    assert recorded(delta, path)["highWaterMark"] == 2
     bh.open(path).overwrite(pa.table({"id": [5], "z": [1]}), overwrite_schema=True)
-    assert stated(delta, path) == {} and found(path, "id", "z") == [(5, 1)]
+    assert recorded(delta, path) == {} and found(path, "id", "z") == [(5, 1)]
 
 
 @pytest.mark.spec("D-254")
@@ -334,7 +334,7 @@ def test_a_restored_version_gives_no_value_twice(make, delta):
     table.append(rows(1))
     table.append(rows(2, 3))
     table.restore(version=1)
-    assert stated(delta, path)["highWaterMark"] == 3
+    assert recorded(delta, path)["highWaterMark"] == 3
     table.append(rows(4))
     assert found(path) == [(1, 1), (4, 4)]
 
@@ -385,7 +385,7 @@ def test_the_loser_gives_other_values(make, delta, session, meanwhile, how):
     ids = [id for id, _ in found(path)]
     assert result.retries == 1 and len(set(ids)) == len(ids) == (2 if how == "overwrite" else 5)
     assert all(id > 3 for id, x in found(path) if x in (4, 5))
-    assert stated(delta, path)["highWaterMark"] == max(ids) and by_deltalake(delta, path) == found(path)
+    assert recorded(delta, path)["highWaterMark"] == max(ids) and by_deltalake(delta, path) == found(path)
 
 
 @pytest.mark.spec("D-259")
@@ -405,7 +405,7 @@ def test_who_gives_no_values_is_not_in_the_way(make, meanwhile, delta):
     bh.open(path).append(rows(1, 2))
     meanwhile(lambda: bh.open(path).append(rows(3)))
     result = bh.open(path).append(pa.table({"id": [70], "x": [7]}).to_reader())
-    assert result.version == 3 and stated(delta, path)["highWaterMark"] == 3
+    assert result.version == 3 and recorded(delta, path)["highWaterMark"] == 3
     assert found(path) == [(1, 1), (2, 2), (3, 3), (70, 7)]
     table = bh.open(path)
     table.append(rows(9))
@@ -433,7 +433,7 @@ def test_many_writers(make, delta):
     assert not errors
     ids = [id for id, _ in found(path)]
     assert len(ids) == 60 and set(ids) == set(range(1, -119, -2))
-    assert stated(delta, path)["highWaterMark"] == min(ids) and by_deltalake(delta, path) == found(path)
+    assert recorded(delta, path)["highWaterMark"] == min(ids) and by_deltalake(delta, path) == found(path)
 
 
 @pytest.mark.spec("D-259")
@@ -459,7 +459,7 @@ def test_more_partitions_than_lanes(make, spark, delta):
     frame = spark.range(0, 300, 1, 37).selectExpr("id AS x")
     bh.open(path, spark=spark).append(frame)
     ids = [id for id, _ in found(path)]
-    assert len(set(ids)) == 300 and min(ids) == 1 and stated(delta, path)["highWaterMark"] == max(ids)
+    assert len(set(ids)) == 300 and min(ids) == 1 and recorded(delta, path)["highWaterMark"] == max(ids)
     parted = make(schema="id bigint, x bigint, p bigint", partition_by="p")
     bh.open(parted, spark=spark).append(frame.selectExpr("x", "x % 3 AS p"))
     ids = [id for id, _ in found(parted)]
@@ -474,7 +474,7 @@ def test_rows_that_spark_writes_itself(make, delta, spark):
     with pytest.raises(Exception, match="an identity column"):
         frame.write.format("boathouse").mode("append").save(path)
     frame.selectExpr("4L AS id", "x").write.format("boathouse").mode("append").save(path)
-    assert found(path) == [(4, 1)] and "highWaterMark" not in stated(delta, path)
+    assert found(path) == [(4, 1)] and "highWaterMark" not in recorded(delta, path)
 
 
 @pytest.mark.spec("D-250", "D-254")
@@ -498,7 +498,7 @@ def test_beside_other_columns_that_the_table_fills(raw, delta):
     assert found(path, "id", "x", "note", "twice", "down") == [(1, 7, "none", 14, 0), (2, 8, "none", 16, -1)]
     with pytest.raises(ConstraintViolationError, match="few"):
         bh.open(path).append(rows(1, 2))
-    assert stated(delta, path)["highWaterMark"] == 2
+    assert recorded(delta, path)["highWaterMark"] == 2
     bh.open(path).upsert(rows(8, 9), on="x")
     assert found(path, "id", "x", "note", "twice", "down")[-1] == (3, 9, "none", 18, -2)
 

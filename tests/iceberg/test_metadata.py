@@ -43,12 +43,12 @@ def test_documents_of_java_and_rust(corpora):
         else:
             found = TableMetadata.parse(data, str(path))
             assert found.schema.fields and found.partitioning.current is not None
-            stated = json.loads(data)
+            recorded = json.loads(data)
             if version == 1:
-                stated.pop("snapshots", None)
-                assert stated.items() <= found.document.items()
+                recorded.pop("snapshots", None)
+                assert recorded.items() <= found.document.items()
             else:
-                assert found.document == stated
+                assert found.document == recorded
     assert seen > 15
 
 

@@ -63,13 +63,17 @@ class Version(Protocol):
 
 
 def list_files(
-    snapshot: Version, columns: Sequence[tuple[str, ...]], where: Expr | None, tally: Tally | None, stated: bool = False
+    snapshot: Version,
+    columns: Sequence[tuple[str, ...]],
+    where: Expr | None,
+    tally: Tally | None,
+    all_stats: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """FILES in batches. `unit` numbers the actions of the version, so that it is the same in every listing.
 
-    `stated`: `native` has all statistics of a file as JSON text, or else none.
+    `all_stats`: `native` has all statistics of a file as JSON text, or else none.
     """
-    lister = Lister.of(snapshot, columns, where, tally or Tally(), stated)
+    lister = Lister.of(snapshot, columns, where, tally or Tally(), all_stats)
     tail = snapshot.tail
     checkpoint = snapshot.checkpoint
     after = 0
@@ -127,11 +131,11 @@ class Lister:
     by_bounds: Test | None
     tally: Tally
     checkpoint: str
-    stated: tuple[StatsColumn, ...] | None = None
+    all_stats: tuple[StatsColumn, ...] | None = None
 
     @classmethod
     def of(
-        cls, snapshot: Version, asked: Sequence[Path], where: Expr | None, tally: Tally, stated: bool = False
+        cls, snapshot: Version, asked: Sequence[Path], where: Expr | None, tally: Tally, all_stats: bool = False
     ) -> Lister:
         table = snapshot.metadata.schema
         fields = tuple(table.field(n) for n in snapshot.metadata.partition_columns)
@@ -147,13 +151,13 @@ class Lister:
             by_bounds,
             tally,
             snapshot.checkpoint.uri if snapshot.checkpoint else snapshot.location.uri,
-            stat_columns(table, names) if stated else None,
+            stat_columns(table, names) if all_stats else None,
         )
 
     @property
     def parsed(self) -> list[str]:
         """The columns to read from `stats_parsed`."""
-        return leaves([c for c in (*self.used, *self.asked, *(self.stated or ())) if isinstance(c, StatsColumn)])
+        return leaves([c for c in (*self.used, *self.asked, *(self.all_stats or ())) if isinstance(c, StatsColumn)])
 
     def partition_texts(self, values: pa.Array) -> list[pa.Array]:
         """The strings of each partition column."""
@@ -167,7 +171,7 @@ class Lister:
         """
         assert self.by_partition is not None
         texts = self.partition_texts(values)
-        unsure = self._unstated(values, texts, valid)
+        unsure = self._unrecorded(values, texts, valid)
         coded = [t.dictionary_encode(null_encoding="encode") for t in texts]
         codes = np.zeros(len(values), np.int64)
         for c in coded:
@@ -197,18 +201,18 @@ class Lister:
             found = [readable(t, f.type, self.root) for t, f in zip(texts, self.partition)]
         return [v for v, _ in found], np.logical_or.reduce([as_mask(odd) for _, odd in found])
 
-    def _unstated(self, values: pa.Array, texts: list[pa.Array], valid: Mask | None) -> Mask:
+    def _unrecorded(self, values: pa.Array, texts: list[pa.Array], valid: Mask | None) -> Mask:
         """Adds that may lack the value of a partition column; they are kept too."""
         found = np.zeros(len(values), bool)
         for f, column in zip(self.partition, texts):
-            if column.null_count and not _stated(values, physical_name(f), column, valid):
+            if column.null_count and not _recorded(values, physical_name(f), column, valid):
                 found |= as_mask(pc.is_null(column))
         return found
 
-    def check_stated(self, values: pa.Array, texts: list[pa.Array]) -> None:
+    def check_recorded(self, values: pa.Array, texts: list[pa.Array]) -> None:
         """Raises CorruptTableError for an add without a value of each partition column."""
         for f, column in zip(self.partition, texts):
-            if column.null_count and not _stated(values, physical_name(f), column, None):
+            if column.null_count and not _recorded(values, physical_name(f), column, None):
                 raise CorruptTableError(f"an add action has no partition value of `{f.name}`", where=self.checkpoint)
 
     def _exact(self, values: list[pa.Array]) -> pa.StructArray:
@@ -224,7 +228,7 @@ class Lister:
             return
         maps = adds.column("partitionValues")
         texts = self.partition_texts(maps)
-        self.check_stated(maps, texts)
+        self.check_recorded(maps, texts)
         values = self._values(texts)
         rows = counted(adds)
         if self.by_bounds is not None:
@@ -277,7 +281,7 @@ class Lister:
 
     def _native(self, adds: pa.RecordBatch) -> pa.StructArray:
         """Without statistics, which are most of an add's bytes, unless they are asked for."""
-        stats = pa.nulls(len(adds), pa.string()) if self.stated is None else texts_of(adds, self.stated)
+        stats = pa.nulls(len(adds), pa.string()) if self.all_stats is None else texts_of(adds, self.all_stats)
         columns = [stats if name == "stats" else adds.column(name) for name in NATIVE_FIELDS]
         return pa.StructArray.from_arrays(columns, fields=list(NATIVE))
 
@@ -324,7 +328,7 @@ def map_columns(maps: pa.MapArray, names: Sequence[str]) -> list[pa.Array]:
     return [pc.map_lookup(maps, pa.scalar(n), "first") for n in names]
 
 
-def _stated(maps: pa.MapArray, name: str, column: pa.Array, valid: Mask | None) -> bool:
+def _recorded(maps: pa.MapArray, name: str, column: pa.Array, valid: Mask | None) -> bool:
     """Whether the maps without a value of `name` contain the name, with null; only `valid` ones count."""
     missing = pc.is_null(column)
     without = maps.filter(missing if valid is None else pc.and_(missing, pa.array(valid)))

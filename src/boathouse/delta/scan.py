@@ -65,17 +65,17 @@ def plan(
     )
     tally = Tally()
     # What loses rows is committed again with its statistics.
-    stated = classify or POSITION in hidden
-    parts = partial(_planned, snapshot, where if classify else None, where, tally, stated)
+    all_stats = classify or POSITION in hidden
+    parts = partial(_planned, snapshot, where if classify else None, where, tally, all_stats)
     return ScanPlan(read, parts, where, tally)
 
 
 def _planned(
-    snapshot: DeltaSnapshot, classify: Expr | None, where: Expr | None, tally: Tally, stated: bool
+    snapshot: DeltaSnapshot, classify: Expr | None, where: Expr | None, tally: Tally, all_stats: bool
 ) -> Iterator[PlannedUnits]:
     """The units batch by batch, or none as an empty table."""
     schema = schema_of(snapshot, ())
-    files = list_files(snapshot, columns_of(classify) if classify is not None else (), where, tally, stated)
+    files = list_files(snapshot, columns_of(classify) if classify is not None else (), where, tally, all_stats)
     found = False
     for batch in files:
         found = True

@@ -317,8 +317,8 @@ def _timestamp(log: Log, listing: Listing, found: Segment, entries: Sequence[Ent
         entry = entries[-1] if entries else None
         if entry is None and version in listing.commits:
             entry = read_entry(log, version)
-        if entry is not None and (stated := in_commit_time(entry)) is not None:
-            return stated
+        if entry is not None and (stored := in_commit_time(entry)) is not None:
+            return stored
     if version in listing.commits:
         return file_times(listing)[version]
     return found.checkpoint.files[0].modified_ms if found.checkpoint else 0

@@ -58,21 +58,21 @@ def unplanned(format: str, plan: Callable[[], ScanPlan]) -> Iterator[Finding]:
 
 def lost_files(snapshot: Listed) -> Iterator[Finding]:
     """Data files that are gone, or have another size than the metadata says."""
-    stated: dict[str, int | None] = {}
+    recorded: dict[str, int | None] = {}
     for batch in snapshot.files():
-        stated.update(_stated(batch))
-    for uri, found in sizes_of(snapshot.context.stores, stated):
+        recorded.update(_recorded(batch))
+    for uri, found in sizes_of(snapshot.context.stores, recorded):
         if found is None:
             yield damage(f"{snapshot.format}.missing-file", "a data file is missing", uri)
-        elif stated[uri] not in (None, found):
+        elif recorded[uri] not in (None, found):
             yield damage(
                 f"{snapshot.format}.file-size",
-                f"a data file has {found:,} bytes, where {stated[uri]:,} are stated",
+                f"a data file has {found:,} bytes, where {recorded[uri]:,} are stated",
                 uri,
             )
 
 
-def _stated(batch: pa.RecordBatch) -> Iterator[tuple[str, int | None]]:
+def _recorded(batch: pa.RecordBatch) -> Iterator[tuple[str, int | None]]:
     """Every file of the units, with the size that is stated."""
     rows = zip(*(batch.column(n).to_pylist() for n in ("path", "size", "parts")), strict=True)
     for path, size, parts in rows:

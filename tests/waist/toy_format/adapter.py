@@ -357,10 +357,10 @@ def _apply(doc: Document, edit: edits.Edit) -> Document:
         case edits.RestoreTo(target, added, removed):
             there = target.document
             gone = frozenset([*removed.column("unit").to_pylist(), *added.column("unit").to_pylist()])
-            stated = [(d.schema, d.partitioning, d.properties) for d in (there, doc)]
+            compared = [(d.schema, d.partitioning, d.properties) for d in (there, doc)]
             return replace(doc, schema=there.schema, partitioning=there.partitioning, properties=there.properties,
                            units=there.units, deletes=there.deletes, touched=gone, added=added.num_rows > 0,
-                           metadata_changed=stated[0] != stated[1])  # fmt: skip
+                           metadata_changed=compared[0] != compared[1])  # fmt: skip
         case edits.ReplaceSchema(schema, fields):
             spec = PartitionSpec(len(doc.partitioning.specs), fields or ())
             specs = Partitioning((*doc.partitioning.specs, spec), spec.id)

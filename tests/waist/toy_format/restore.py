@@ -27,10 +27,10 @@ class ToyRestore:
 
 def _separation(head: Any, target: Any) -> RestoreTo | None:
     before, after = _content(head.document), _content(target.document)
-    stated = [(d.schema, d.partitioning, d.properties) for d in (head.document, target.document)]
+    compared = [(d.schema, d.partitioning, d.properties) for d in (head.document, target.document)]
     added = _units(target, {u for u, rows in after.items() if before.get(u) != rows})
     removed = _units(head, {u for u, rows in before.items() if after.get(u) != rows})
-    if not added.num_rows and not removed.num_rows and stated[0] == stated[1]:
+    if not added.num_rows and not removed.num_rows and compared[0] == compared[1]:
         return None
     needed = tuple(part["path"] for parts in added.column("parts").to_pylist() for part in parts)
     size = sum(sum(u.sizes) for u in target.document.units)

@@ -64,7 +64,7 @@ def _clone(source: DeltaSnapshot, target: str) -> CloneTable:
         raise InvalidArgumentError(
             f"one table would be inside the other: {root}", where=target, advice="pass another path"
         )
-    units = pa.Table.from_batches(list_files(source, (), None, None, stated=True), schema_of(source, ()))
+    units = pa.Table.from_batches(list_files(source, (), None, None, all_stats=True), schema_of(source, ()))
     for uri in (root, *pc.unique(units.column("path")).to_pylist()):
         if uris.foreign(uri, target):
             raise ForeignPathError(

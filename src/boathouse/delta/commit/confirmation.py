@@ -108,8 +108,10 @@ def _by_row_ids(given: Mapping[str, int], ours: Entry, newest: DeltaSnapshot) ->
         for _, batch in read_files(newest.checkpoint, Wanted(kind, pa.schema([schema.field(n) for n in _IDS]))):
             keys = paths.keys_of(batch.column("path"), root)
             rows = batch.append_column("key", keys).filter(pc.is_in(keys, wanted)).to_pylist()
-            stated = (r for r in rows if kind == "add" or r["baseRowId"] is not None)
-            found |= {(r["baseRowId"], r["defaultRowCommitVersion"]) == (given[r["key"]], ours.version) for r in stated}
+            with_ids = (r for r in rows if kind == "add" or r["baseRowId"] is not None)
+            found |= {
+                (r["baseRowId"], r["defaultRowCommitVersion"]) == (given[r["key"]], ours.version) for r in with_ids
+            }
     if False in found:
         return "lost"
     return _by_small_actions(ours, newest) if not found or "metaData" in ours.actions else "won"

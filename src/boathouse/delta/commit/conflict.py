@@ -75,12 +75,12 @@ def _metadata(change: Change, winner: Winner) -> list[Conflict]:
     physical names that follow from the schema.
     """
     entry: Entry = winner.document
-    stated, planned = entry.last("metaData"), change.planned
-    if stated is None:
+    recorded, planned = entry.last("metaData"), change.planned
+    if recorded is None:
         return []
     assert isinstance(planned, DeltaSnapshot)
     concerned = change.edit(AdvanceIdentity) is not None or change.schema_edits
-    if not concerned and without_marks(stated) == without_marks(planned.metadata.raw):
+    if not concerned and without_marks(recorded) == without_marks(planned.metadata.raw):
         return []
     text = "the table's schema, partitioning or properties were changed"
     return [Conflict("metadata-changed", winner.version, text)]

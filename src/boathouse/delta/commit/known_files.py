@@ -35,7 +35,7 @@ def remove_actions(units: pa.Table, now: int, data_change: bool) -> Iterator[Act
             "dataChange": data_change,
             "extendedFileMetadata": True,
         }
-        yield first | _stated(row)
+        yield first | _shared(row)
 
 
 def added_again(units: pa.Table, data_change: bool) -> Iterator[Action]:
@@ -49,10 +49,10 @@ def added_again(units: pa.Table, data_change: bool) -> Iterator[Action]:
         }
         stats = {} if native["stats"] is None else {"stats": native["stats"]}
         by = native["clusteringProvider"]
-        yield first | stats | _stated(row) | ({} if by is None else {"clusteringProvider": by})
+        yield first | stats | _shared(row) | ({} if by is None else {"clusteringProvider": by})
 
 
-def stated_with_rows(text: str | None, file: Mapping[str, Any], stores: Stores) -> dict[str, Any]:
+def stats_with_rows(text: str | None, file: Mapping[str, Any], stores: Stores) -> dict[str, Any]:
     """Statistics with the number of rows first: that of the footer of the `file`, a FILES row, if they lack it."""
     document = document_of(text, exact=True) or {}
     rows = natural(document.get(ROWS))
@@ -64,10 +64,10 @@ def stated_with_rows(text: str | None, file: Mapping[str, Any], stores: Stores) 
 
 def counting_rows(action: Action, file: Mapping[str, Any], stores: Stores) -> Action:
     """The add action with statistics that have the number of rows."""
-    return {**action, "stats": dump_stats(stated_with_rows(action.get("stats"), file, stores))}
+    return {**action, "stats": dump_stats(stats_with_rows(action.get("stats"), file, stores))}
 
 
-def _stated(row: Mapping[str, Any]) -> Action:
+def _shared(row: Mapping[str, Any]) -> Action:
     """The members that adds and removes share."""
     native = row["native"]
     action: Action = {"partitionValues": dict(native["partitionValues"] or ()), "size": row["size"]}

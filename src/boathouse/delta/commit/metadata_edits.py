@@ -75,17 +75,17 @@ def metadata_actions(change: Change, newest: DeltaSnapshot, now: int) -> list[Ac
     assert isinstance(target, DeltaSnapshot)
     mapped = any(MAPPING_MODE in e.properties for e in change.all(SetProperties))
     mappable = newest.metadata.mappable or target.metadata.mappable or mapped
-    stated = newest.metadata if metadata is None else Metadata.parse(metadata, newest.location.uri, mappable)
-    if stated.flag(FEED):
-        check_feed(stated.schema, newest.location.uri)
-    asked += of_columns(stated.schema) if change.edit(ReplaceSchema) is not None else []
+    after = newest.metadata if metadata is None else Metadata.parse(metadata, newest.location.uri, mappable)
+    if after.flag(FEED):
+        check_feed(after.schema, newest.location.uri)
+    asked += of_columns(after.schema) if change.edit(ReplaceSchema) is not None else []
     name = dropped_feature(change)
     if name is None:
-        protocol = upgraded(newest.protocol, stated, target.protocol, asked)
+        protocol = upgraded(newest.protocol, after, target.protocol, asked)
     else:
         protocol = protocol_without(newest, name)
     future = newest.protocol if protocol is None else Protocol.parse(protocol, newest.location.uri)
-    check_compat(newest, future, stated, change.edit(ReplaceSchema) is not None, restored is not None)
+    check_compat(newest, future, after, change.edit(ReplaceSchema) is not None, restored is not None)
     found: list[Action] = [] if protocol is None else [{"protocol": protocol}]
     return found if metadata is None else [*found, {"metaData": metadata}]
 

@@ -27,13 +27,13 @@ def check_entry(attempt: Attempt, root: str, newest: DeltaSnapshot | None) -> No
 
 
 def _replay(entry: Entry, root: str, newest: DeltaSnapshot | None) -> None:
-    stated, described = entry.last("protocol"), entry.last("metaData")
-    if newest is not None and stated is None and described is None:
+    protocol_action, described = entry.last("protocol"), entry.last("metaData")
+    if newest is not None and protocol_action is None and described is None:
         protocol, metadata = newest.protocol, newest.metadata
     else:
         before: Mapping[str, Any] = {} if newest is None else newest.protocol.raw
         known: Mapping[str, Any] = {} if newest is None else newest.metadata.raw
-        protocol = Protocol.parse(before if stated is None else stated, entry.uri)
+        protocol = Protocol.parse(before if protocol_action is None else protocol_action, entry.uri)
         check_read(protocol, entry.uri)
         metadata = Metadata.parse(known if described is None else described, entry.uri, maps_columns(protocol))
         check_changes(protocol, metadata)

@@ -57,17 +57,17 @@ def restored_metadata(head: DeltaSnapshot, target: DeltaSnapshot) -> Mapping[str
     """
     found = kept(restored({**target.metadata.raw, "id": head.metadata.id}, head.metadata), head.metadata)
     found = names_kept(found, head.metadata)
-    return None if _stated(Metadata.parse(found, head.location.uri)) == _stated(head.metadata) else found
+    return None if _comparable(Metadata.parse(found, head.location.uri)) == _comparable(head.metadata) else found
 
 
-def _stated(metadata: Metadata) -> tuple[Any, ...]:
+def _comparable(metadata: Metadata) -> tuple[Any, ...]:
     names = ("schemaString", "name", "description")
     return (*(metadata.raw.get(n) for n in names), metadata.partition_columns, dict(metadata.configuration))
 
 
 def _units(snapshot: DeltaSnapshot) -> pa.Table:
     """Every file, with its statistics as the log has them."""
-    return pa.Table.from_batches(list_files(snapshot, (), None, None, stated=True), schema_of(snapshot, ()))
+    return pa.Table.from_batches(list_files(snapshot, (), None, None, all_stats=True), schema_of(snapshot, ()))
 
 
 def _keys(units: pa.Table, root: str) -> pa.Array:

@@ -147,12 +147,12 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     number = 0 if newest is None else newest.version + 1
     if newest is not None and (dropped_name := dropped_feature(change)) is not None:
         actions += traces(newest, dropped_name)
-    stated = _stated(actions, newest, change.location.uri)
-    ids = RowIds(newest, *stated, number)
+    future = _protocol_and_metadata(actions, newest, change.location.uri)
+    ids = RowIds(newest, *future, number)
     files = ids.given(adds(change, newest))
-    again = [] if newest is None else ids.given(_again(change, newest, turned_on(newest, *stated)))
+    again = [] if newest is None else ids.given(_again(change, newest, turned_on(newest, *future)))
     if newest is not None:
-        check_added(*stated, [*files, *again], change.location.uri)
+        check_added(*future, [*files, *again], change.location.uri)
     # Nothing is refused any more: a file of vectors would remain.
     marks, side = marked(tuple(change.all(SetDeletes)), change.location.uri, context.stores, change.data_change)
     added = [{"add": a} for a in (*ids.given(marks), *files)]
@@ -218,7 +218,9 @@ def _created(change: Change, now: int) -> list[Action]:
     return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": metadata | about}]
 
 
-def _stated(actions: Sequence[Action], newest: DeltaSnapshot | None, where: str) -> tuple[Protocol, Metadata]:
+def _protocol_and_metadata(
+    actions: Sequence[Action], newest: DeltaSnapshot | None, where: str
+) -> tuple[Protocol, Metadata]:
     """Protocol and metadata after these actions."""
     protocol = next((a["protocol"] for a in actions if "protocol" in a), None)
     raw = next((a["metaData"] for a in actions if "metaData" in a), None)
@@ -232,8 +234,8 @@ def _stated(actions: Sequence[Action], newest: DeltaSnapshot | None, where: str)
 
 def _recorded_time(actions: Sequence[Action], newest: DeltaSnapshot | None, now: int) -> Action:
     """What commitInfo, the first action, has in tables whose commits record their time."""
-    stated = next((a["metaData"] for a in actions if "metaData" in a), newest.metadata.raw if newest else {})
-    if not records_times(stated):
+    raw = next((a["metaData"] for a in actions if "metaData" in a), newest.metadata.raw if newest else {})
+    if not records_times(raw):
         return {}
     return {"inCommitTimestamp": next_time(now, newest.timestamp_ms if newest else None)}
 

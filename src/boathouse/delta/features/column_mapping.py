@@ -188,8 +188,8 @@ def nested_paths(type: Any, above: str) -> Iterator[str]:
 
 def _highest(raw: Raw) -> int:
     """The highest id that the table is known to have used."""
-    stated = str((raw.get("configuration") or {}).get(MAX_ID, ""))
-    found = [int(stated) if stated.isdigit() else 0]
+    recorded = str((raw.get("configuration") or {}).get(MAX_ID, ""))
+    found = [int(recorded) if recorded.isdigit() else 0]
     for _, f in walk(json.loads(raw["schemaString"])):
         metadata = f.get("metadata") or {}
         nested = metadata.get(NESTED_IDS)
@@ -200,8 +200,8 @@ def _highest(raw: Raw) -> int:
 
 def _with_max(raw: Raw, last: int) -> Document:
     configuration = dict(raw.get("configuration") or {})
-    stated = configuration.get(MAX_ID, "")
-    configuration[MAX_ID] = str(max(last, int(stated) if stated.isdigit() else 0))
+    recorded = configuration.get(MAX_ID, "")
+    configuration[MAX_ID] = str(max(last, int(recorded) if recorded.isdigit() else 0))
     return {**raw, "configuration": configuration}
 
 

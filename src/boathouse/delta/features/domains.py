@@ -54,8 +54,8 @@ def clustering(snapshot: DeltaSnapshot) -> tuple[tuple[str, ...], ...]:
     """The clustering columns, as paths of names; their statistics are written wherever they stand."""
     if not supports(snapshot.protocol, "clustering"):
         return ()
-    stated = _member(snapshot, CLUSTERING, "clusteringColumns")
-    wanted = {(c,) if isinstance(c, str) else tuple(c) for c in stated or () if isinstance(c, str | list)}
+    recorded = _member(snapshot, CLUSTERING, "clusteringColumns")
+    wanted = {(c,) if isinstance(c, str) else tuple(c) for c in recorded or () if isinstance(c, str | list)}
     return tuple(name for physical, name in _leaves(snapshot.schema.fields) if physical in wanted)
 
 
@@ -102,8 +102,8 @@ class RowIds:
 
     def __init__(self, newest: DeltaSnapshot | None, protocol: Protocol, metadata: Metadata, version: int) -> None:
         self._gives = supports(protocol, "rowTracking") and not metadata.flag(SUSPENDED)
-        stated = _member(newest, ROW_TRACKING, _MARK) if self._gives and newest is not None else None
-        self._before = self._mark = stated if isinstance(stated, int) else -1
+        recorded = _member(newest, ROW_TRACKING, _MARK) if self._gives and newest is not None else None
+        self._before = self._mark = recorded if isinstance(recorded, int) else -1
         self._version = version
 
     def given(self, added: Iterable[Action]) -> list[Action]:

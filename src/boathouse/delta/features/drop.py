@@ -173,10 +173,10 @@ def cleared(raw: Mapping[str, Any], newest: DeltaSnapshot, name: str) -> Mapping
 
 def _needed(key: str, value: str | None, configuration: Mapping[str, str]) -> bool:
     """Whether a property has another value; flags that are absent are false."""
-    stated = configuration.get(key)
+    recorded = configuration.get(key)
     if value is None or value == "false":
-        return stated is not None and stated.lower() != value
-    return stated != value
+        return recorded is not None and recorded.lower() != value
+    return recorded != value
 
 
 def _has_vectors(snapshot: DeltaSnapshot) -> bool:
@@ -208,8 +208,8 @@ def protected(raw: Mapping[str, Any], newest: DeltaSnapshot, name: str) -> Mappi
 
 def drops_history(actions: Sequence[Mapping[str, Any]], version: int) -> bool:
     """Whether a commit is one that drops a feature which readers know: a checkpoint follows it, too."""
-    stated = (a["metaData"].get("configuration") or {} for a in actions if "metaData" in a)
-    return any(c.get(PROTECTED) == str(version) for c in stated)
+    configurations = (a["metaData"].get("configuration") or {} for a in actions if "metaData" in a)
+    return any(c.get(PROTECTED) == str(version) for c in configurations)
 
 
 def traces(newest: DeltaSnapshot, name: str) -> Iterator[Action]:
@@ -224,7 +224,7 @@ def traces(newest: DeltaSnapshot, name: str) -> Iterator[Action]:
 
 def untracked(newest: DeltaSnapshot) -> Iterator[Action]:
     """Every file again, without the ids of its rows: ids that are given later must not meet them."""
-    units = pa.Table.from_batches(list_files(newest, (), None, None, stated=True), schema_of(newest, ()))
+    units = pa.Table.from_batches(list_files(newest, (), None, None, all_stats=True), schema_of(newest, ()))
     for action in added_again(units, False):
         if action.pop("baseRowId", None) is not None:
             action.pop("defaultRowCommitVersion", None)

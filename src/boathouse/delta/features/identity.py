@@ -40,8 +40,8 @@ def declared(schema: Schema, identities: Mapping[str, Identity], where: str) -> 
     for f in schema:
         metadata = {k: v for k, v in f.metadata.items() if k != MARK}
         if (identity := wanted.get(f.name)) is not None:
-            stated = (identity.start, identity.step, identity.allow_explicit_insert)
-            metadata |= dict(zip(_FIXED, stated, strict=True))
+            recorded = (identity.start, identity.step, identity.allow_explicit_insert)
+            metadata |= dict(zip(_FIXED, recorded, strict=True))
         fields.append(replace(f, metadata=metadata))
         if START in metadata:
             _column(fields[-1], where)
@@ -83,8 +83,8 @@ def _long(field: Field, key: str, where: str) -> int | None:
 
 
 def _odd(field: Field, where: str) -> CorruptTableError:
-    stated = {k: v for k, v in field.metadata.items() if k.startswith("delta.identity.")}
-    return CorruptTableError(f"`{field.name}` is no identity column with {stated}", where=where)
+    recorded = {k: v for k, v in field.metadata.items() if k.startswith("delta.identity.")}
+    return CorruptTableError(f"`{field.name}` is no identity column with {recorded}", where=where)
 
 
 def _check_type(field: Field, where: str) -> None:

@@ -39,8 +39,8 @@ def carried(snapshot: DeltaSnapshot) -> tuple[Field, ...]:
     """
     if not is_tracked(snapshot):
         return ()
-    stated = snapshot.metadata.configuration
-    names = ((ROW_ID, stated.get(ID_COLUMN)), (ROW_VERSION, stated.get(VERSION_COLUMN)))
+    configuration = snapshot.metadata.configuration
+    names = ((ROW_ID, configuration.get(ID_COLUMN)), (ROW_VERSION, configuration.get(VERSION_COLUMN)))
     if any(not stored or snapshot.schema.places.at(hidden) for hidden, stored in names):
         return ()
     return tuple(Field(hidden, INT64, metadata={PHYSICAL_NAME: stored}) for hidden, stored in names)

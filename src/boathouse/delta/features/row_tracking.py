@@ -58,20 +58,20 @@ class DeltaPropertySteps:
 def named(raw: Mapping[str, Any], head: Metadata | None, where: str) -> Mapping[str, Any]:
     """The metaData with the names of the columns for what rows keep, if it turns row tracking on: those of the `head`,
     or new ones. Raises InvalidArgumentError if it suspends it, too."""
-    stated = {str(k): v for k, v in (raw.get("configuration") or {}).items()}
-    if str(stated.get(ENABLED)).strip().lower() != "true":
+    configuration = {str(k): v for k, v in (raw.get("configuration") or {}).items()}
+    if str(configuration.get(ENABLED)).strip().lower() != "true":
         return raw
-    _check_unsuspended(stated, where)
+    _check_unsuspended(configuration, where)
     before = {} if head is None else head.configuration
-    names = {k: before.get(k) or stated.get(k) or f"{p}{system.current().uuid4()}" for k, p in _PREFIXES.items()}
-    return {**raw, "configuration": stated | names}
+    names = {k: before.get(k) or configuration.get(k) or f"{p}{system.current().uuid4()}" for k, p in _PREFIXES.items()}
+    return {**raw, "configuration": configuration | names}
 
 
 def names_kept(raw: Mapping[str, Any], head: Metadata) -> Mapping[str, Any]:
     """The metaData of an older version with the names that columns have got since."""
-    stated = raw.get("configuration") or {}
-    since = {k: v for k in _PREFIXES if (v := head.configuration.get(k)) is not None and k not in stated}
-    return {**raw, "configuration": {**stated, **since}} if since else raw
+    configuration = raw.get("configuration") or {}
+    since = {k: v for k in _PREFIXES if (v := head.configuration.get(k)) is not None and k not in configuration}
+    return {**raw, "configuration": {**configuration, **since}} if since else raw
 
 
 def _check_unsuspended(configuration: Mapping[str, str | None], where: str) -> None:
@@ -112,9 +112,9 @@ def _ids_of(newest: DeltaSnapshot, keys: pa.Array) -> dict[str, Action]:
     found: dict[str, Action] = {}
     for batch in _last_actions(newest):
         files = paths.keys_of(batch.column("path"), newest.location.uri)
-        stated = pc.and_(pc.is_in(files, keys), pc.is_valid(batch.column("baseRowId")))
-        rows = batch.select(_IDS).filter(stated).to_pylist()
-        found |= dict(zip(files.filter(stated).to_pylist(), rows, strict=True))
+        with_ids = pc.and_(pc.is_in(files, keys), pc.is_valid(batch.column("baseRowId")))
+        rows = batch.select(_IDS).filter(with_ids).to_pylist()
+        found |= dict(zip(files.filter(with_ids).to_pylist(), rows, strict=True))
     return found
 
 
@@ -130,7 +130,7 @@ def _last_actions(newest: DeltaSnapshot) -> Iterator[pa.RecordBatch]:
 
 def _unnumbered(snapshot: DeltaSnapshot) -> Iterator[pa.Table]:
     schema = schema_of(snapshot, ())
-    for batch in list_files(snapshot, (), None, None, stated=True):
+    for batch in list_files(snapshot, (), None, None, all_stats=True):
         none = batch.filter(pc.is_null(batch.column("first_row_id")))
         if none.num_rows:
             yield pa.Table.from_batches([none], schema)

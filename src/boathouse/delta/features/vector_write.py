@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from boathouse.bits import system, z85
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
-from boathouse.delta.commit.known_files import added_again, stated_with_rows, vector_of
+from boathouse.delta.commit.known_files import added_again, stats_with_rows, vector_of
 from boathouse.delta.features.deletion_vectors import PORTABLE, load_all
 from boathouse.delta.stats.parsed import TIGHT
 from boathouse.delta.stats.written import dump_stats
@@ -77,5 +77,5 @@ def marked(
 
 def _wide(text: str | None, row: Mapping[str, Any], stores: Stores) -> str:
     """Statistics with the number of rows, which a file with a vector must have, and bounds that may be too wide."""
-    document = stated_with_rows(text, row, stores)
+    document = stats_with_rows(text, row, stores)
     return dump_stats({k: v for k, v in document.items() if k != TIGHT} | {TIGHT: False})

@@ -46,8 +46,8 @@ def version_at(listing: Listing, newest: Metadata, time_ms: int, read: Callable[
         recorded = sorted(v for v in times if v >= since)
 
     def made(version: int) -> int:
-        stated = in_commit_time(read(version))
-        return times[version] if stated is None else stated
+        stored = in_commit_time(read(version))
+        return times[version] if stored is None else stored
 
     at = bisect_right(recorded, time_ms, key=made)
     if at:

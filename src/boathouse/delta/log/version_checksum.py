@@ -156,16 +156,16 @@ def contradictions(snapshot: Summed) -> Iterator[Finding]:
         yield from _differences(snapshot, found, checksum_from(snapshot, counted.files, counted.bytes))
 
 
-def _differences(snapshot: Summed, found: VersionChecksum, stated: VersionChecksum) -> Iterator[Finding]:
-    if problems := found.differences(stated):
+def _differences(snapshot: Summed, found: VersionChecksum, recorded: VersionChecksum) -> Iterator[Finding]:
+    if problems := found.differences(recorded):
         where = snapshot.log.uri(snapshot.log.checksum_key(snapshot.version))
         text = f"the version checksum contradicts the log: it has {', '.join(problems)}"
         yield Finding("delta.checksum", "hazard", text, where, "compare the log with a copy: it was changed by hand")
 
 
-def _report(snapshot: Summed, found: VersionChecksum, stated: VersionChecksum) -> bool:
+def _report(snapshot: Summed, found: VersionChecksum, recorded: VersionChecksum) -> bool:
     """Logs how the checksum contradicts what the log states."""
-    problems = list(_differences(snapshot, found, stated))
+    problems = list(_differences(snapshot, found, recorded))
     for problem in problems:
         logger.warning("%s: %s", problem.where, problem.message)
     return bool(problems)

@@ -210,9 +210,9 @@ def raw_bound(value: Any, column: StatsColumn, upper: bool) -> Any:
     found = _read(reader, value, upper)[0]
     if found is None or not isinstance(type, T.TimestampType):
         return found
-    stated = timestamp_us(value)
-    if abs(found - stated) <= _MS_REST:
-        return stated
+    recorded = timestamp_us(value)
+    if abs(found - recorded) <= _MS_REST:
+        return recorded
     return -(-found // 1000) * 1000 if upper else found // 1000 * 1000
 
 
