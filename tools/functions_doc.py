@@ -22,7 +22,8 @@ errors, names are resolved ignoring case.
 Operators: `=`, `==`, `!=`, `<>`, `<`, `<=`, `>`, `>=`, `<=>`, `AND`, `OR`, `NOT`, `IN (...)`, `BETWEEN`, `LIKE`,
 `ILIKE`, `IS [NOT] NULL`, `IS [NOT] TRUE`, `+`, `-`, `*`, `/`, `%`, `DIV`, `||`, `CASE`, `CAST(x AS type)`, `TRY_CAST`,
 `DATE '2026-11-20'`, `TIMESTAMP '...'`, `a.b` for fields of structs. A TIMESTAMP cast to a number is the seconds since
-the epoch (whole ones downwards), and a number cast to TIMESTAMP the instant after so many.
+the epoch (whole ones downwards), and a number cast to TIMESTAMP the instant after so many. `FIXED(n)` is a type too, of
+n bytes: a cast of binaries with another length fails.
 
 The same can be put together in Python, wherever text is accepted: `(bh.col("a") > 3) & bh.col("s").is_null()`.
 `bh.col("a.b")` is a field of a struct, ``bh.col("`a.b`")`` a column whose name has a dot; `bh.lit(x)` is a constant.

@@ -242,7 +242,7 @@ def test_the_reference_names_every_function():
 
 @pytest.mark.parametrize(
     "type",
-    ["fixed(4)", "fixed", "foo(4)", "foo", "decimal(a,b)", "decimal(1,2,3)", "decimal(5,9)", "decimal(1.5)", "uuid",
+    ["fixed", "fixed(4, 2)", "foo(4)", "foo", "decimal(a,b)", "decimal(1,2,3)", "decimal(5,9)", "decimal(1.5)", "uuid",
      "decimal(-1)", "decimal(99999999999999999999)", "time", "vector<float,3>", "struct<a:int>", "json", "int(4)"],
 )  # fmt: skip
 @pytest.mark.parametrize("function", ["CAST", "try_cast"])

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
+from sqlglot.tokens import TokenType
 
 from boathouse import types as T
 from boathouse.errors import ExpressionError, SchemaError
@@ -43,8 +44,8 @@ class _Narrow(Spark):
 
     class Tokenizer(Spark.Tokenizer):
         STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
-        # Not DECIMAL: bytes of a fixed length are a type of Iceberg's.
-        KEYWORDS: ClassVar[dict[str, Any]] = {k: v for k, v in Spark.Tokenizer.KEYWORDS.items() if k != "FIXED"}
+        # sqlglot takes FIXED for DECIMAL: here it is bytes of a fixed length.
+        KEYWORDS: ClassVar[dict[str, Any]] = {**Spark.Tokenizer.KEYWORDS, "FIXED": TokenType.FIXEDSTRING}
 
     class Parser(Spark.Parser):
         FUNCTIONS: ClassVar[dict[str, Any]] = {}
@@ -52,6 +53,12 @@ class _Narrow(Spark):
             k: v for k, v in Spark.Parser.FUNCTION_PARSERS.items() if k in ("CAST", "TRY_CAST")
         }
         NO_PAREN_FUNCTIONS: ClassVar[dict[Any, Any]] = {}
+
+    class Generator(Spark.Generator):
+        TYPE_MAPPING: ClassVar[dict[Any, Any]] = {
+            **Spark.Generator.TYPE_MAPPING,
+            exp.DataType.Type.FIXEDSTRING: "FIXED",
+        }
 
 
 _TYPES: dict[str, T.DataType] = {
@@ -179,7 +186,7 @@ class _Reader:
         return reader(self, node)
 
     def show(self, node: exp.Expression) -> str:
-        return str(node.sql(dialect="spark"))
+        return str(node.sql(dialect=_Narrow))
 
     def path(self, node: exp.Expression) -> tuple[str, ...]:
         if isinstance(node, exp.Dot):
@@ -260,15 +267,23 @@ class _Reader:
         name = node.this.name if hasattr(node.this, "name") else str(node.this)
         if name == "DECIMAL":
             return self.decimal(node)
+        if name == "FIXEDSTRING":
+            return self.fixed(node)
         if name not in _TYPES or (node.expressions and name not in ("TEXT", "VARCHAR")):
             raise self.refuse(f"no CAST to {self.show(node)} here")
         if node.expressions:
             raise self.refuse("CHAR(n) and VARCHAR(n) are not offered", "use STRING")
         return _TYPES[name]
 
+    def fixed(self, node: exp.Expression) -> T.DataType:
+        given = [str(p.name) for p in node.expressions]
+        if len(given) != 1 or not _is_number(given[0], 9) or not int(given[0]):
+            raise self.refuse(f"{self.show(node)} is not a type", "write FIXED(length)")
+        return T.FixedType(int(given[0]))
+
     def decimal(self, node: exp.Expression) -> T.DataType:
         given = [str(p.name) for p in node.expressions]
-        if len(given) > 2 or not all(g.isascii() and g.isdigit() and len(g) < 4 for g in given):
+        if len(given) > 2 or not all(_is_number(g, 3) for g in given):
             raise self.refuse(f"{self.show(node)} is not a type", "write DECIMAL(precision, scale)")
         precision, scale = [*map(int, given), *(10, 0)[len(given) :]]
         try:
@@ -350,6 +365,10 @@ class _Reader:
         if len(words) != len(parts):
             raise self.refuse("adjacent values")
         return Literal("".join(words), type=T.STRING)
+
+
+def _is_number(text: str, digits: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= digits
 
 
 _READERS: dict[type[exp.Expression], Callable[[_Reader, Any], Expr]] = {

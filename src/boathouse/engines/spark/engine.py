@@ -55,9 +55,9 @@ class SparkEngine:
         """Spark evaluates what it parses, with its own functions; names are resolved when the frame is created."""
         return [one for one in sql if not self._known(one)]
 
-    def _known(self, text: Sql) -> bool:
+    def _known(self, sql: Sql) -> bool:
         try:
-            _ = self.spark.range(0).select(F.expr(text)).schema
+            _ = self.spark.range(0).select(F.expr(text(sql))).schema
         except ParseException:
             return False
         except AnalysisException as error:
@@ -120,7 +120,7 @@ class SparkEngine:
     def join(
         self, left: DataFrame, right: DataFrame, on: Sql, how: JoinType, sides: tuple[str, str] = ("target", "source")
     ) -> DataFrame:
-        return self._meant(lambda left, right: join(left, right, on, how, sides), left, right)
+        return self._meant(lambda left, right: join(left, right, text(on), how, sides), left, right)
 
     def union(self, rels: Sequence[DataFrame]) -> DataFrame:
         return reduce(DataFrame.unionAll, rels)
@@ -160,4 +160,4 @@ def _aggregate(kind: Agg, sql: Sql) -> Column:
     if kind == "count_all":
         return F.count(F.lit(1))
     functions = {"count": F.count, "sum": F.sum, "min": F.min, "max": F.max}
-    return functions[kind](F.expr(sql))
+    return functions[kind](F.expr(text(sql)))

@@ -23,6 +23,7 @@ from boathouse.engines.spark.groups import Group, Rows, Source, groups
 from boathouse.engines.spark.listed import Listed
 from boathouse.engines.spark.read_schema import Shape, quoted, shape_of
 from boathouse.engines.spark.route import as_spark_reads
+from boathouse.engines.spark.values import text
 from boathouse.table.metadata_columns import METADATA_COLUMNS, POSITION, UNIT
 from boathouse.table.plan import ScanPlan, deletes_of
 from boathouse.table.tasks import ReadColumn, ReadSpec
@@ -42,7 +43,7 @@ def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
     frames = [_group_frame(spark, source, read, group, plan.deletes, equality) for group in found]
     frame = reduce(DataFrame.unionAll, frames)
     if read.where is not None:
-        frame = frame.where(F.expr(str(read.where)))
+        frame = frame.where(F.expr(text(read.where)))
     wanted = (*read.output, *read.hidden)
     return frame if list(wanted) == frame.columns else frame.select(*(quoted(n) for n in wanted))
 
