@@ -70,8 +70,8 @@ class Traits:
     """A unit of which every row is deleted is no longer there."""
     fixed_units: bool = False
     """A unit keeps its number whatever is appended, so that an append never stands in the way of another change."""
-    begun_anew: bool = False
-    """An overwrite begins the table anew: what was planned before it is refused."""
+    overwrite_replaces: bool = False
+    """An overwrite replaces the table: what was planned before it is refused."""
     native_on_spark: bool = True
     """Spark reads the files itself."""
 
@@ -182,7 +182,7 @@ TRAITS: Final = {
             marks_deletes=True,
             empty_units_go=False,
             fixed_units=True,
-            begun_anew=True,
+            overwrite_replaces=True,
             native_on_spark=False,
             names_merges=False,
         ),

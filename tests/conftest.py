@@ -24,7 +24,7 @@ THOROUGH = "BOATHOUSE_THOROUGH" in os.environ
 settings.load_profile("thorough" if THOROUGH else "quick")
 
 
-# The runner of commands builds all of them anew for each that it invokes.
+# The runner of commands builds all of them again for each that it invokes.
 typer.testing._get_command = functools.cache(typer.testing._get_command)
 
 ALL_ITEMS = pytest.StashKey()

@@ -135,7 +135,7 @@ class VersionNotFoundError(NotFoundError):
     Raised when a version never existed, is older than what the table retains (vacuum, expired snapshots, log clean-up),
     or when a stream or `Table.changes` needs commits that are gone.
 
-    What to do: `Table.history()` lists the versions that can be opened; start a stream anew if it was behind.
+    What to do: `Table.history()` lists the versions that can be opened; start a stream again if it was behind.
     """
 
     code = "VERSION_NOT_FOUND"

@@ -154,7 +154,7 @@ def test_a_table_dropped_meanwhile(at):
 
 
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
-def test_a_table_made_anew_meanwhile(tmp_path, format):
+def test_a_table_recreated_meanwhile(tmp_path, format):
     """Lance tables have no identity of their own to tell them apart by."""
     at = Watched(tmp_path, format)
     table = at.open()

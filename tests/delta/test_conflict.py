@@ -187,7 +187,7 @@ def test_a_property_change_follows_appends(tmp_path):
 
 
 @pytest.mark.parametrize("versions", [1, 3, 5])
-def test_a_table_made_anew_is_another_table(tmp_path, versions):
+def test_a_recreated_table_is_another_table(tmp_path, versions):
     import shutil
 
     path = str(tmp_path / "t")

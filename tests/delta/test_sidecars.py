@@ -179,7 +179,7 @@ def test_files_that_changed_leave_their_sidecar(tmp_path, delta, few, vectors):
     assert table.rows() == [x for x in left if x >= 30] == sorted(r["x"] for r in delta.rows(table.path))
 
 
-def test_other_forms_of_statistics_are_written_anew(tmp_path, delta, few):
+def test_other_forms_of_statistics_are_rewritten(tmp_path, delta, few):
     table = Table(tmp_path / "t")
     table.append(*range(1, 9))
     table.opened.set_properties({"delta.checkpoint.writeStatsAsStruct": "true"})

@@ -45,7 +45,7 @@ def test_records_agree_with_the_versions(table):
         added = gained.units.column("path").to_pylist() if entry.data_change else []
         assert sorted(found.units.column("path").to_pylist()) == sorted(added)
         assert found.units.schema == gained.units.schema and not found.removed
-        assert found.relaid == (before.schema != after.schema)
+        assert found.layout_changed == (before.schema != after.schema)
     assert len(said) >= 6
 
 

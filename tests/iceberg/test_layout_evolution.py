@@ -160,7 +160,7 @@ def test_every_transform(root, transform):
 
 @pytest.mark.parametrize("operation", ["append", "optimize"])
 def test_a_concurrent_change_of_the_partitioning(root, operation, monkeypatch):
-    """Files are written anew under the spec that the head has."""
+    """Files are written again under the spec that the head has."""
     t = create(root, "2", "city")
     t.append(rows(1, 2))
     t.append(rows(3, 4))

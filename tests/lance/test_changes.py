@@ -320,7 +320,7 @@ def test_what_is_certain(four):
     assert four.plan().certain is None
 
 
-def test_a_table_made_anew_has_another_identity_each_time(kit):
+def test_a_recreated_table_has_another_identity_each_time(kit):
     seen = [kit.create(rows(0, 3)) and kit.load()]
     for i in range(3):
         shutil.rmtree(kit.root)

@@ -278,7 +278,7 @@ def test_a_version_below_the_cleaned_log_is_never_written(kit, numbers):
     assert [kit.load().version, kit.dataset().count_rows()] == [5, 50]
 
 
-def test_a_table_made_anew_is_another_table(kit, numbers):
+def test_a_recreated_table_is_another_table(kit, numbers):
     kit.create(numbers)
 
     def others():

@@ -137,7 +137,7 @@ def test_the_pool_that_is_read_into(pool: str | None) -> None:
     assert {done.stdout.strip()} == ({pool} if pool else have)
 
 
-def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
+def test_a_file_that_was_replaced_is_read_again(tmp_path: Path) -> None:
     texts = [f'{{"kind": "{KINDS[i % 3]}", "n": {i % 9}}}' for i in range(ROWS)]
     path = shredded(tmp_path / "f.parquet", texts, ROWS)
     columns = {"kind": "variant_get(v, '$.kind', 'string')"}

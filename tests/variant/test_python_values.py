@@ -287,7 +287,7 @@ def test_from_python_and_the_builder_agree(tree):
     assert Variant.from_python(value).value == value.value
 
 
-def test_a_builder_starts_anew_after_finish():
+def test_a_builder_starts_again_after_finish():
     builder = VariantBuilder()
     assert builder.append({"a": 1}).finish().to_python() == {"a": 1}
     assert builder.append([2]).finish().to_python() == [2]

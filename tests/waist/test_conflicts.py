@@ -185,7 +185,7 @@ def test_two_writes_are_serial(format_name, tmp_path, monkeypatch, ours, theirs)
             isinstance(error, errors.InvalidArgumentError) and ours == theirs and "column" in ours
         ), error
         assert state_of(path) == serial(start, second)
-        assert (ours, theirs) not in MUST_WORK - (OVER_NEW_TABLES if TRAITS[format_name].begun_anew else set())
+        assert (ours, theirs) not in MUST_WORK - (OVER_NEW_TABLES if TRAITS[format_name].overwrite_replaces else set())
     else:
         assert calls
         orders = {"after": serial(start, second, first), "before": serial(start, first, second)}
@@ -221,7 +221,7 @@ MUST_WORK = {
 }
 """(ours, theirs) that may not fail: nobody would see why."""
 OVER_NEW_TABLES = {("append", "overwrite"), ("compact", "overwrite")}
-"""Where an overwrite begins the table anew, what was planned before it is refused, as Lance's own library does."""
+"""Where an overwrite replaces the table, what was planned before it is refused, as Lance's own library does."""
 
 
 def test_two_creators(format_name, tmp_path, monkeypatch):

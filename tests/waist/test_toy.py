@@ -174,7 +174,7 @@ def test_a_handle_behind_deletes_from_the_newest(table, make_people):
     assert ids(bh.open(table.uri, format="toy")) == list(range(30))
 
 
-def test_a_table_dropped_and_made_anew_is_never_written(table, make_people):
+def test_a_table_dropped_and_recreated_is_never_written(table, make_people):
     stale = bh.open(table.uri, format="toy")
     del TABLES[table.uri]
     bh.create(table.uri, make_people(0, 1).schema, format="toy")

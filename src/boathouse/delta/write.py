@@ -172,7 +172,7 @@ def new_metadata(
     if adopts:
         return enabled(found)
     found["configuration"] = {**found["configuration"], MAPPING_MODE: mode}
-    # Not the id, which every attempt to create the table makes anew.
+    # Not the id, which every attempt to create the table makes again.
     return {**completed(found, {"id": where, "schemaString": found["schemaString"]}), "id": id}
 
 

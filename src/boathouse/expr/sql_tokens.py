@@ -1,6 +1,6 @@
 """Spark SQL text as tokens: words, quoted identifiers, strings, numbers, symbols; comments and spaces are left out.
 
-The text itself is never printed anew: what is passed on are its own characters between two tokens.
+The text itself is never printed again: what is passed on are its own characters between two tokens.
 """
 
 from __future__ import annotations

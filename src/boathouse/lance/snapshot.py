@@ -243,8 +243,8 @@ def newest(snapshot: S, put: Attempt | None = None) -> S:
         found = open_version(context, listed[0], type(snapshot))
     except VersionNotFoundError:  # cleaned up since the listing
         found = load(context, NEWEST, type(snapshot))
-    anew = f"#{found.manifest.transaction_file}" if _recreated(snapshot, found, listed) else ""
-    return replace(found, replaced=snapshot.replaced + anew, ref=snapshot.ref)
+    recreated = f"#{found.manifest.transaction_file}" if _recreated(snapshot, found, listed) else ""
+    return replace(found, replaced=snapshot.replaced + recreated, ref=snapshot.ref)
 
 
 def _put_on(snapshot: S, put: Attempt | None, listed: Sequence[VersionFile]) -> S | None:

@@ -52,7 +52,7 @@ METADATA_COLUMNS: Final = {
     )
 }
 VERSIONS_OF_ROWS: Final = frozenset({ROW_VERSION, LAST_UPDATED})
-"""Those that a row gets anew when its values change."""
+"""Those of which a row gets new ones when its values change."""
 OF_EVERY_UNIT: Final = frozenset({UNIT, POSITION, FILE, SPEC, SEQUENCE})
 """Those that describe a row's place, in every format."""
 CHANGES: Final = (CHANGE_TYPE, COMMIT_VERSION, COMMIT_TIMESTAMP)

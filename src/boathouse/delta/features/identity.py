@@ -29,7 +29,7 @@ Raw = Mapping[str, Any]
 
 
 def declared(schema: Schema, identities: Mapping[str, Identity], where: str) -> Schema:
-    """The schema of a new table with these identity columns; one that its fields state begins anew.
+    """The schema of a new table with these identity columns; one that its fields have begins again.
 
     Raises InvalidArgumentError, SchemaError for a column that is not a bigint.
     """

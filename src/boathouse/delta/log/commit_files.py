@@ -44,9 +44,9 @@ class DeltaCommitRecords:
                 adds.append(action)
             else:
                 removed = True
-        relaid = entry.last("metaData") is not None
-        units, deletes = listed(layout, [] if relaid and layout.version != version else adds, entry.uri)
-        return CommitFiles(units, deletes, removed, relaid)
+        layout_changed = entry.last("metaData") is not None
+        units, deletes = listed(layout, [] if layout_changed and layout.version != version else adds, entry.uri)
+        return CommitFiles(units, deletes, removed, layout_changed)
 
 
 def listed(layout: DeltaSnapshot, adds: list[dict[str, Any]], uri: str) -> tuple[pa.Table, pa.Table]:

@@ -38,12 +38,12 @@ class IcebergCommitRecords:
         operation = _operation(made)
         if operation is None:
             return None
-        relaid = made["schema-id"] != before["schema-id"]
+        layout_changed = made["schema-id"] != before["schema-id"]
         listing = Listing(metadata, made, layout.schema, self.snapshot.paths, self.snapshot.stores, verify=False)
         listing.reader.adopt(self.snapshot.listing.reader)
-        found = operation == "append" and not (relaid and layout.version != version)
+        found = operation == "append" and not (layout_changed and layout.version != version)
         units = _added(listing, version) if found else listing.schema_of_files().empty_table()
-        return CommitFiles(units, deletes_schema().empty_table(), removed=False, relaid=relaid)
+        return CommitFiles(units, deletes_schema().empty_table(), removed=False, layout_changed=layout_changed)
 
 
 def _operation(snapshot: Mapping[str, Any]) -> str | None:

@@ -131,7 +131,7 @@ def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergS
         elif isinstance(edit, AddColumn) and _added_twice(edit, change, head):
             message = f"column `{edit.name}` was added concurrently"
             yield Conflict("schema-changed", head.version, message)
-        elif isinstance(edit, _OF_WHAT_IS_THERE) and _assigned_anew(planned.metadata, head.metadata):
+        elif isinstance(edit, _OF_WHAT_IS_THERE) and _assignments_changed(planned.metadata, head.metadata):
             # The name may be another column's by now.
             yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
 
@@ -153,7 +153,7 @@ def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSna
     """Whether files written with the planned schema and spec are still valid."""
     before, after = planned.metadata, head.metadata
     if change.edit(ReplaceSchema) is not None or change.evolves:
-        if _assigned_anew(before, after):
+        if _assignments_changed(before, after):
             yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
     elif change.edit(AddFiles) is not None:
         if not _readable(planned.schema.fields, after.schema.fields):
@@ -162,7 +162,7 @@ def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSna
             yield Conflict("partitioning-changed", head.version, "the partitioning changed concurrently")
 
 
-def _assigned_anew(before: TableMetadata, after: TableMetadata) -> bool:
+def _assignments_changed(before: TableMetadata, after: TableMetadata) -> bool:
     return any(before.document[key] != after.document[key] for key in _ASSIGNED)
 
 

@@ -40,7 +40,7 @@ class LanceCommitRecords:
         manifest = replace(document.manifest, fragments=fragments)
         batches = fragment_batches(manifest, context.location.uri, (), self.snapshot.rows_of)
         units = pa.Table.from_batches(batches, files_schema(NO_PARTITION, stats_type(()), NATIVE))
-        return CommitFiles(units, deletes_schema().empty_table(), removed=False, relaid=False)
+        return CommitFiles(units, deletes_schema().empty_table(), removed=False, layout_changed=False)
 
 
 def _added(transaction: Transaction) -> frozenset[tuple[int | None, str]] | None:

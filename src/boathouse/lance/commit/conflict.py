@@ -81,8 +81,8 @@ def _after(pair: Pair, operation: OurOperation, landed: Landed) -> Verdict:
     found = theirs.operation.before_any(pair, theirs)
     if found is not None:
         return found
-    anew = pair.change.edit(ReplaceSchema) is not None
-    if pair.change.evolves and not anew and pair.head.fields != pair.planned.fields:
+    replaced = pair.change.edit(ReplaceSchema) is not None
+    if pair.change.evolves and not replaced and pair.head.fields != pair.planned.fields:
         return pair.replan("schema-changed", theirs, "columns were added or changed, and so were ours")
     return operation.after(pair, theirs)
 

@@ -34,4 +34,4 @@ class AppendOperation(OurOperation):
         return build.built(manifest, append=Append(fragments=files))
 
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
-        return pair.began_anew(theirs) if theirs.operation.begins_anew else pair.schema(theirs)
+        return pair.table_replaced(theirs) if theirs.operation.replaces_table else pair.schema(theirs)

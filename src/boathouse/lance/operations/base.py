@@ -22,7 +22,7 @@ class Operation:
     """An operation as the transaction of a commit has it, by whomever. `name` is its field in Transaction."""
 
     name: ClassVar[str]
-    begins_anew: ClassVar[bool] = False
+    replaces_table: ClassVar[bool] = False
     """Whether the table after it is another one, whatever was in it before."""
     keeps_rows: ClassVar[bool] = False
     """Whether the table has the same rows after it."""
@@ -76,8 +76,8 @@ class Pair:
 
     def after_fragments(self, theirs: Theirs, except_in: str = "") -> Verdict:
         """Ours removes rows of fragments: theirs must not have changed them, but by an operation `except_in`."""
-        if theirs.operation.begins_anew:
-            return self.began_anew(theirs)
+        if theirs.operation.replaces_table:
+            return self.table_replaced(theirs)
         hit = sorted(self.touched & theirs.touched)
         name = theirs.operation.name
         if not hit or name in ("merge", "project", except_in):
@@ -108,7 +108,7 @@ class Pair:
     def schema_replan(self, theirs: Theirs) -> Replan:
         return self.replan("schema-changed", theirs, f"a {theirs.operation.name} changed the schema")
 
-    def began_anew(self, theirs: Theirs) -> Stop:
+    def table_replaced(self, theirs: Theirs) -> Stop:
         text = f"version {theirs.version} is a {theirs.operation.name} of the whole table"
         return self.stop("table-overwritten", theirs, text)
 

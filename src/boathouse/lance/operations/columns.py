@@ -26,8 +26,8 @@ class MergeOperation(OurOperation):
         return build.merged(build.base, build.fields())
 
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
-        if theirs.operation.begins_anew:
-            return pair.began_anew(theirs)
+        if theirs.operation.replaces_table:
+            return pair.table_replaced(theirs)
         ours = {e.name.lower() for e in pair.change.all(AddColumn)}
         both = sorted(ours & {f.name.lower() for f in pair.head.fields if f.parent_id < 0})
         if both:

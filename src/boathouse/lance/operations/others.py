@@ -28,12 +28,12 @@ class ReserveFragmentsOperation(_Harmless):
 
 class RestoreOperation(Operation):
     name = "restore"
-    begins_anew = True
+    replaces_table = True
 
 
 class CloneOperation(Operation):
     name = "clone"
-    begins_anew = True
+    replaces_table = True
 
 
 class ProjectOperation(Operation):

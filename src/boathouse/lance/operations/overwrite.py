@@ -20,7 +20,7 @@ class OverwriteOperation(OurOperation):
     """Ids of fragments continue from the highest ever assigned; indices of removed fragments are dropped."""
 
     name = "overwrite"
-    begins_anew = True
+    replaces_table = True
 
     def brought(self, message: Overwrite) -> Iterable[DataFragment]:
         return message.fragments
@@ -45,7 +45,7 @@ class OverwriteOperation(OurOperation):
 
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
         if theirs.operation.name == "clone":
-            return pair.began_anew(theirs)
+            return pair.table_replaced(theirs)
         if theirs.operation is self:
             return pair.replan("concurrent-overwrite", theirs, "another overwrite won")
         return Rebase() if pair.change.edit(ReplaceSchema) is not None else pair.schema(theirs)

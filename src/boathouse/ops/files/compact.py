@@ -183,6 +183,6 @@ def _first_commit(groups: Sequence[list[int]], sizes: Sequence[int], commit_byte
 
 
 def copy_task(scan: ScanPlan, group: Sequence[int], context: WriteContext) -> UnitTask:
-    """Writes the live rows of these units of the plan anew, together."""
+    """Writes the live rows of these units of the plan again, together."""
     units = compact(scan.units.take(pa.array(group, pa.int64())))
     return UnitTask(ScanTask(scan.read, units, deletes_of(units, scan.deletes)), context, gone=(None,) * len(group))

@@ -135,7 +135,7 @@ def rows_of(
     if records is not None:
         layout = opened(newest, entry.version) if before is None else before
         found = records.commit_files(entry.version, layout)
-        if found is not None and found.relaid and before is not None:
+        if found is not None and found.layout_changed and before is not None:
             layout = opened(newest, entry.version)
             found = records.commit_files(entry.version, layout)
         if found is not None:

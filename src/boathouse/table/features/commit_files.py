@@ -17,14 +17,14 @@ class CommitFiles:
     """`units` are FILES rows, without statistics, of the units in which rows are new, `deletes` the DELETES rows that
     they refer to. Units that the commit only wrote again, as a compaction does, do not count.
 
-    `removed`: units with rows that are gone, or that `units` has again with other deletes. `relaid`: the commit may
-    have changed the schema or the partitioning; then there are units only under the layout of its own version.
+    `removed`: units with rows that are gone, or that `units` has again with other deletes. `layout_changed`: the commit
+    may have changed the schema or the partitioning; then there are units only under the layout of its own version.
     """
 
     units: pa.Table
     deletes: pa.Table
     removed: bool
-    relaid: bool
+    layout_changed: bool
 
 
 class CommitRecords(Protocol):
