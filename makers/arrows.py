@@ -114,7 +114,7 @@ def _bytes(*types: pa.DataType) -> list[Leaf]:
     return [_plain(type, values, "binary") for type in types]
 
 
-def _texts(*types: pa.DataType) -> list[Leaf]:
+def _strings(*types: pa.DataType) -> list[Leaf]:
     values = st.one_of(st.text(max_size=8), st.text(min_size=60, max_size=70))
     return [_plain(type, values, "string") for type in types]
 
@@ -138,7 +138,7 @@ LEAVES: tuple[Leaf, ...] = (
     _time(pa.time32("ms"), 1_000, 1),
     _time(pa.time64("us"), 1, 1),
     _time(pa.time64("ns"), 1, 1_000),
-    *_texts(pa.string(), pa.large_string(), pa.string_view()),
+    *_strings(pa.string(), pa.large_string(), pa.string_view()),
     *_bytes(pa.binary(), pa.large_binary(), pa.binary_view()),
     _plain(pa.binary(3), st.binary(min_size=3, max_size=3), "binary"),
     _plain(pa.uuid(), st.binary(min_size=16, max_size=16), "uuid"),

@@ -88,9 +88,9 @@ def test_lookups_find_the_rows_with_equal_keys(data, matches, signed):
 def test_many_keys_with_repetitions():
     rng = np.random.default_rng(7)
     built, asked = rng.integers(0, 50_000, 40_000), rng.integers(0, 50_000, 70_000)
-    texts = [pa.array([f"key {i % 9 * 'x'}{i}" for i in side]) for side in (built, asked)]
-    for left, right in ([[pa.array(built)], [pa.array(asked)]], [[texts[0]], [texts[1]]],
-                        [[pa.array(built % 100), texts[0]], [pa.array(asked % 100), texts[1]]]):  # fmt: skip
+    strings = [pa.array([f"key {i % 9 * 'x'}{i}" for i in side]) for side in (built, asked)]
+    for left, right in ([[pa.array(built)], [pa.array(asked)]], [[strings[0]], [strings[1]]],
+                        [[pa.array(built % 100), strings[0]], [pa.array(asked % 100), strings[1]]]):  # fmt: skip
         index = KeyIndex.of(left)
         groups = index.lookup(right)
         assert (groups >= 0).tolist() == np.isin(asked, built).tolist()

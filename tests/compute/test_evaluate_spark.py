@@ -35,8 +35,8 @@ INSTANTS = [
 DAYS = [0, -1, -719_162, 2_932_896, 18_321, 11_016, None, 364]
 
 
-def decimals(texts: list) -> list:
-    return [None if t is None else Decimal(t) for t in texts]
+def decimals(strings: list) -> list:
+    return [None if t is None else Decimal(t) for t in strings]
 
 
 def nasty() -> pa.Table:
@@ -303,8 +303,8 @@ def hours() -> pa.Table:
     seconds = [c + a for c in changes + long_ago for a in around] + [2**40, -(2**41)]
     us = [s * US + s % 3 * 1_500 for s in seconds]
     epoch = dt.datetime(1970, 1, 1)
-    texts = [str(epoch + dt.timedelta(microseconds=u)) if abs(u) < 60_000_000_000 * US else None for u in us]
-    texts[-2:] = ["2024-03-10 02:30:00", "2024-11-03 01:30"]
+    strings = [str(epoch + dt.timedelta(microseconds=u)) if abs(u) < 60_000_000_000 * US else None for u in us]
+    strings[-2:] = ["2024-03-10 02:30:00", "2024-11-03 01:30"]
     return pa.table(
         {
             "k": pa.array(range(len(us)), pa.int32()),
@@ -312,7 +312,7 @@ def hours() -> pa.Table:
             # Clocks that are skipped, and that exist twice, in each of the zones.
             "ntz": pa.array([u - o * 1_800 * US for u, o in zip(us, [10, 8, 0, -11, -21, -22] * 100)], pa.int64()).view(pa.timestamp("us")),
             "d": pa.array([s // 86_400 for s in seconds], pa.int32()).view(pa.date32()),
-            "s": pa.array(texts),
+            "s": pa.array(strings),
         }
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Partition values: texts and types."""
+"""Partition values: strings and types."""
 
 import datetime as dt
 from decimal import Decimal
@@ -43,12 +43,12 @@ NTZ_PROTOCOL = {
 }
 
 
-def values_of(raw, delta, type, *texts):
+def values_of(raw, delta, type, *strings):
     """What each text in a log is read as."""
     table = raw()
     protocol = NTZ_PROTOCOL if type == "timestamp_ntz" else delta.PROTOCOL
     actions = [protocol, delta.metadata([delta.field("p", type), delta.field("x", "long")], ["p"])]
-    for i, text in enumerate(texts):
+    for i, text in enumerate(strings):
         table.file(f"{i}.parquet", pa.table({"x": [i]}))
         actions.append(table.add(f"{i}.parquet", {"p": text}))
     table.commit(0, *actions)
@@ -59,8 +59,8 @@ def values_of(raw, delta, type, *texts):
 def written(path, array, delta):
     """The text that our writer gives a value, and the value that deltalake reads."""
     bh.write(pa.table({"p": array, "x": [1] * len(array)}), str(path), format="delta", partition_by=["p"])
-    texts = [a["add"]["partitionValues"]["p"] for a in delta.log(path)[0] if "add" in a]
-    return texts, [r["p"] for r in delta.rows(path)]
+    strings = [a["add"]["partitionValues"]["p"] for a in delta.log(path)[0] if "add" in a]
+    return strings, [r["p"] for r in delta.rows(path)]
 
 
 @pytest.mark.spec("D-276")
@@ -73,22 +73,22 @@ def test_an_empty_text_is_null(raw, delta, type):
 @pytest.mark.spec("D-276")
 def test_an_empty_text_is_written_as_null(tmp_path, delta):
     for i, values in enumerate((pa.array(["", None]), pa.array([b"", None]))):
-        texts, _ = written(tmp_path / str(i), values, delta)
-        assert set(texts) == {None}
+        strings, _ = written(tmp_path / str(i), values, delta)
+        assert set(strings) == {None}
         assert bh.open(str(tmp_path / str(i))).to_arrow().column("p").to_pylist() == [None, None]
 
 
 @pytest.mark.spec("D-277")
 def test_strings_are_raw(tmp_path, delta):
     values = ['say "hi"', "a\nb", "é😀", "__HIVE_DEFAULT_PARTITION__", " ", "null", "\\"]
-    texts, seen = written(tmp_path / "t", pa.array(values), delta)
-    assert sorted(texts) == sorted(values) == sorted(seen)
+    strings, seen = written(tmp_path / "t", pa.array(values), delta)
+    assert sorted(strings) == sorted(values) == sorted(seen)
     assert sorted(bh.open(str(tmp_path / "t")).to_arrow().column("p").to_pylist()) == sorted(values)
 
 
 @pytest.mark.spec("D-278")
 @pytest.mark.parametrize(
-    ("type", "texts", "values"),
+    ("type", "strings", "values"),
     [
         ("byte", ["-128", "127"], [-128, 127]),
         ("short", ["-32768", "007"], [-32768, 7]),
@@ -107,8 +107,8 @@ def test_strings_are_raw(tmp_path, delta):
         ),
     ],
 )
-def test_numbers(raw, delta, type, texts, values):
-    assert values_of(raw, delta, type, *texts) == values
+def test_numbers(raw, delta, type, strings, values):
+    assert values_of(raw, delta, type, *strings) == values
 
 
 @pytest.mark.spec("D-278")
@@ -141,7 +141,7 @@ def test_numbers_are_compared_as_values(raw, delta):
         ("double", ""),
     ],
 )
-def test_texts_that_are_no_value_are_refused(raw, delta, type, text):
+def test_strings_that_are_no_value_are_refused(raw, delta, type, text):
     if not text:
         assert values_of(raw, delta, type, text) == [None]
         return
@@ -152,8 +152,8 @@ def test_texts_that_are_no_value_are_refused(raw, delta, type, text):
 @pytest.mark.spec("D-279")
 def test_dates(tmp_path, raw, delta):
     values = [dt.date(1970, 1, 1), dt.date(1, 1, 1), dt.date(9999, 12, 31)]
-    texts, seen = written(tmp_path / "t", pa.array(values), delta)
-    assert sorted(texts) == ["0001-01-01", "1970-01-01", "9999-12-31"]
+    strings, seen = written(tmp_path / "t", pa.array(values), delta)
+    assert sorted(strings) == ["0001-01-01", "1970-01-01", "9999-12-31"]
     assert sorted(seen) == sorted(values)
     assert values_of(raw, delta, "date", "1970-01-01", "0001-01-01", "9999-12-31", "2020-1-2") == [
         *values,
@@ -170,8 +170,8 @@ def test_days_of_any_year():
 @pytest.mark.spec("D-280")
 def test_timestamps_written(tmp_path, delta):
     value = dt.datetime(1970, 1, 1, 0, 0, 0, 123456, tzinfo=dt.UTC)
-    texts, seen = written(tmp_path / "t", pa.array([value], pa.timestamp("us", "UTC")), delta)
-    assert texts == ["1970-01-01T00:00:00.123456Z"]
+    strings, seen = written(tmp_path / "t", pa.array([value], pa.timestamp("us", "UTC")), delta)
+    assert strings == ["1970-01-01T00:00:00.123456Z"]
     assert [s.astimezone(dt.UTC) for s in seen] == [value]
 
 
@@ -179,18 +179,18 @@ def test_timestamps_written(tmp_path, delta):
 def test_timestamps_of_others_are_utc(raw, delta, monkeypatch):
     second = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
     micro = second.replace(microsecond=123456)
-    texts = [
+    strings = [
         "1970-01-01 00:00:00",
         "1970-01-01 00:00:00.123456",
         "1970-01-01T00:00:00.123456Z",
         "1970-01-01T02:00:00+02:00",
     ]
-    assert values_of(raw, delta, "timestamp", *texts) == [second, micro, micro, second]
+    assert values_of(raw, delta, "timestamp", *strings) == [second, micro, micro, second]
     monkeypatch.setenv("TZ", "America/Los_Angeles")
-    assert values_of(raw, delta, "timestamp", *texts) == [second, micro, micro, second]
+    assert values_of(raw, delta, "timestamp", *strings) == [second, micro, micro, second]
 
 
-def test_timestamp_texts():
+def test_timestamp_strings():
     assert timestamp_us("1969-12-31 23:59:59.999999") == -1
     assert timestamp_us("1883-11-18T12:00:00.000-07:52:58") == timestamp_us("1883-11-18 19:52:58")
     assert text_of(0, TIMESTAMP_NTZ) == "1970-01-01 00:00:00.000000"
@@ -201,8 +201,8 @@ def test_timestamp_texts():
 
 @pytest.mark.spec("D-282")
 def test_booleans(tmp_path, raw, delta):
-    texts, seen = written(tmp_path / "t", pa.array([True, False]), delta)
-    assert sorted(texts) == ["false", "true"] and sorted(seen) == [False, True]
+    strings, seen = written(tmp_path / "t", pa.array([True, False]), delta)
+    assert sorted(strings) == ["false", "true"] and sorted(seen) == [False, True]
     assert values_of(raw, delta, "boolean", "true", "FALSE") == [True, False]
 
 
@@ -218,7 +218,7 @@ def test_binary(tmp_path, raw, delta):
 
 
 @pytest.mark.parametrize("type", NAMES.values(), ids=list(NAMES))
-def test_texts_parse_back(type):
+def test_strings_parse_back(type):
     samples = {
         "string": ["a"],
         "boolean": [True, False],

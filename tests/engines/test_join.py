@@ -79,13 +79,13 @@ nested = st.none() | st.fixed_dictionaries(
 )
 ids = st.none() | st.integers(0, 4)
 floats = st.none() | st.sampled_from([0.0, -0.0, 1.0, 2.5, NAN])
-texts = st.none() | st.sampled_from(["a", "b", "", "ü"])
+strings = st.none() | st.sampled_from(["a", "b", "", "ü"])
 decimals = st.none() | st.sampled_from([Decimal("1.00"), Decimal("2.50"), Decimal("-1.00")])
 
 
 @st.composite
 def targets(draw):
-    one = st.tuples(ids, floats, texts, decimals, nested, ids)
+    one = st.tuples(ids, floats, strings, decimals, nested, ids)
     rows = draw(st.lists(one, max_size=8))
     return pa.Table.from_pylist(
         [dict(zip(TARGET.names, (*row, i % 2, i), strict=True)) for i, row in enumerate(rows)], TARGET
@@ -94,7 +94,9 @@ def targets(draw):
 
 @st.composite
 def sources(draw):
-    one = st.tuples(ids, floats, texts, decimals, st.sampled_from("udi"), nested, st.none() | st.just(dt.date(1, 1, 1)))
+    one = st.tuples(
+        ids, floats, strings, decimals, st.sampled_from("udi"), nested, st.none() | st.just(dt.date(1, 1, 1))
+    )
     rows = draw(st.lists(one, max_size=6))
     return pa.Table.from_pylist([dict(zip(SOURCE.names, (*row, i), strict=True)) for i, row in enumerate(rows)], SOURCE)
 

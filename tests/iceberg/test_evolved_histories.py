@@ -353,8 +353,8 @@ class Ours:
                 gone = chance.choice(self.rows)["id"]
                 self.table.delete(f"id = {gone}")
                 self.rows = [r for r in self.rows if r["id"] != gone]
-            case "update" if texts := [n for n, t in self.types.items() if t == "string"]:
-                name = chance.choice(texts)
+            case "update" if strings := [n for n, t in self.types.items() if t == "string"]:
+                name = chance.choice(strings)
                 self.table.update({name: "'new'"}, "id % 2 = 0")
                 for row in self.rows:
                     row[name] = "new" if row["id"] % 2 == 0 else row[name]

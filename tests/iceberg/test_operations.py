@@ -146,14 +146,14 @@ def test_predicates_are_converted_with_each_manifests_own_spec(catalog):
 @pytest.mark.spec("I-206", "I-207")
 def test_bounds_never_lose_a_row_and_strict_ones_never_claim_one(make):
     random.seed(3)
-    texts = ["", "a", "ab" * 20, "b" * 17, "💥" * 20, None]
+    strings = ["", "a", "ab" * 20, "b" * 17, "💥" * 20, None]
     files = []
     for k in range(8):
         n = random.choice([1, 3])
         files.append(pa.table({
             "id": pa.array([random.choice([None, k, 2 * k, -k]) for _ in range(n)], pa.int64()),
             "d": pa.array([random.choice([None, math.nan, -0.0, k * 1.0, -math.inf]) for _ in range(n)], pa.float64()),
-            "s": pa.array([random.choice(texts) for _ in range(n)], pa.string()),
+            "s": pa.array([random.choice(strings) for _ in range(n)], pa.string()),
         }))  # fmt: skip
     table, eyes = make(files[0])
     for data in files[1:]:

@@ -159,12 +159,12 @@ def test_a_column_named_as_a_partition_field_is_refused(make):
 def test_a_column_that_partitions_does_not_become_another_one_of_its_name(make):
     """An older spec would be of a column that left, under the name of one that came."""
     table, eyes = make(DATA, partition_by=["p"])
-    texts = DATA.set_column(1, "p", pa.array(["x"] * 9))
+    strings = DATA.set_column(1, "p", pa.array(["x"] * 9))
     before = sorted(Path(eyes.root).rglob("*"))
     with pytest.raises(InvalidArgumentError, match="`p`"):
-        table.overwrite(texts, overwrite_schema=True, partition_by=[])
+        table.overwrite(strings, overwrite_schema=True, partition_by=[])
     assert sorted(Path(eyes.root).rglob("*")) == before
-    table.overwrite(texts.rename_columns(["id", "q", "x", "s"]), overwrite_schema=True, partition_by=["q"])
+    table.overwrite(strings.rename_columns(["id", "q", "x", "s"]), overwrite_schema=True, partition_by=["q"])
     assert agreed(eyes).num_rows == 9
 
 

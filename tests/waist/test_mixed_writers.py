@@ -73,9 +73,9 @@ def work(uri: str, number: int, until: float, report: str) -> None:
 
 
 def as_rows(table: pa.Table) -> Rows:
-    ids, texts = table["id"].to_pylist(), table["s"].to_pylist()
+    ids, strings = table["id"].to_pylist(), table["s"].to_pylist()
     assert len(set(ids)) == len(ids)
-    return dict(zip(ids, texts, strict=True))
+    return dict(zip(ids, strings, strict=True))
 
 
 @pytest.mark.slow

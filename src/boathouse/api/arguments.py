@@ -56,7 +56,7 @@ def names(name: str, value: Sequence[str]) -> list[str]:
     return list(value)
 
 
-def texts(name: str, value: Mapping[str, Any] | None, nulls: bool = False) -> dict[str, Any]:
+def strings(name: str, value: Mapping[str, Any] | None, nulls: bool = False) -> dict[str, Any]:
     """A mapping of strings to strings; None is an empty one. `nulls`: values may be None. InvalidArgumentError."""
     if value is None and not nulls:
         return {}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, texts
+from boathouse.api.arguments import errors_at, strings
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL, time_zone, zone_of
 from boathouse.api.opening import path_text, point
@@ -121,7 +121,7 @@ def catalog(name: str = "default", **options: str) -> Catalog:
     """
     if not isinstance(name, str) or not name:
         raise InvalidArgumentError(f"{name!r} is not the name of a catalog", advice="pass a name, such as 'prod'")
-    return Catalog(registry.catalogs().IcebergCatalog.load(name, texts("options", options)))
+    return Catalog(registry.catalogs().IcebergCatalog.load(name, strings("options", options)))
 
 
 def in_catalog(
@@ -149,4 +149,4 @@ def _by_name(text: str, catalog_options: Mapping[str, str] | None) -> tuple[Cata
     module = registry.catalogs()
     if catalog_options is None and not module.configured(first):
         return None
-    return Catalog(module.IcebergCatalog.load(first, texts("catalog_options", catalog_options))), rest
+    return Catalog(module.IcebergCatalog.load(first, strings("catalog_options", catalog_options))), rest

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, texts
+from boathouse.api.arguments import errors_at, strings
 from boathouse.api.create import as_schema
 from boathouse.api.detection import locate
 from boathouse.api.engines import engine_for, time_zone, zone_of
@@ -63,6 +63,6 @@ def convert(
         table_format = registry.load(format)
         partitions = Schema(()) if partition_by is None else as_schema(partition_by)
         given = None if zone is None else zones.zone(zone)
-        asked = Convert(partitions, texts("properties", properties), given)
+        asked = Convert(partitions, strings("properties", properties), given)
         check_free(context)
         return _convert.convert(table_format, context, asked, engine, options)[1]

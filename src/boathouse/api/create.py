@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, texts
+from boathouse.api.arguments import errors_at, strings
 from boathouse.api.detection import locate
 from boathouse.api.engines import time_zone
 from boathouse.api.new_location import check_free
@@ -65,7 +65,7 @@ def create(
             raise InvalidArgumentError(f"profile={profile!r} is not a name", advice="leave it out")
         partitions = partition_fields(partition_by, logical)
         identities = _identities(identity)
-        table = CreateTable(logical, partitions, texts("properties", properties), profile, identities)
+        table = CreateTable(logical, partitions, strings("properties", properties), profile, identities)
         given = WriteOptions.of(message, metadata)
         return Table(create_table(path_text(uri), format, table, storage_options, given), spark, zone)
 

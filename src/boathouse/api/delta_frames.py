@@ -55,8 +55,8 @@ def history_frame(spark: Any, entries: Iterable[HistoryEntry]) -> Any:
         native = e.native
         rows.append((
             e.version, _time(e.timestamp_ms), native.get("userId"), native.get("userName"), e.operation,
-            _texts(e.parameters), None, None, native.get("clusterId"), native.get("readVersion"),
-            native.get("isolationLevel"), native.get("isBlindAppend"), _texts(e.metrics), e.message, e.engine,
+            _strings(e.parameters), None, None, native.get("clusterId"), native.get("readVersion"),
+            native.get("isolationLevel"), native.get("isBlindAppend"), _strings(e.metrics), e.message, e.engine,
         ))  # fmt: skip
     return spark.createDataFrame(rows, HISTORY)
 
@@ -124,5 +124,5 @@ def _time(ms: int) -> dt.datetime:
     return _EPOCH + dt.timedelta(milliseconds=ms)
 
 
-def _texts(values: Mapping[str, Any]) -> dict[str, str | None]:
+def _strings(values: Mapping[str, Any]) -> dict[str, str | None]:
     return {k: v if v is None or isinstance(v, str) else json.dumps(v) for k, v in values.items()}

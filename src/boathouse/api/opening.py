@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from boathouse import _LOADED_BY
-from boathouse.api.arguments import errors_at, flag, texts
+from boathouse.api.arguments import errors_at, flag, strings
 from boathouse.api.detection import choose, locate
 from boathouse.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from boathouse.ops.handle import Handle
@@ -99,7 +99,7 @@ def point(version: int | None, timestamp: str | dt.datetime | None, ref: str | N
 
 def folders(relocated: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     """Pairs of canonical folders. Raises InvalidArgumentError."""
-    given = texts("relocated", relocated)
+    given = strings("relocated", relocated)
     return tuple((_recorded(path_text(before)), absolute(path_text(now))) for before, now in given.items())
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, flag, located, texts
+from boathouse.api.arguments import errors_at, flag, located, strings
 from boathouse.api.changes import Changes
 from boathouse.api.column_rules import ColumnRules
 from boathouse.api.columns import Columns
@@ -440,7 +440,7 @@ class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Descriptio
         >>> done = t.set_properties({"delta.appendOnly": "true", "owner": None})
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
-        return self._run(LOCAL, PropertiesSet(texts("properties", properties, nulls=True)), options)
+        return self._run(LOCAL, PropertiesSet(strings("properties", properties, nulls=True)), options)
 
     @located
     def find_write(self, write_id: str) -> Version | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, flag, texts
+from boathouse.api.arguments import errors_at, flag, strings
 from boathouse.api.catalog import Catalog, in_catalog, newest_in
 from boathouse.api.detection import choose, detected, locate, marked_at, not_found, require_free
 from boathouse.api.engines import engine_for, time_zone, zone_of
@@ -267,7 +267,7 @@ class WriteCall:
         if self.partitions == "dynamic":
             check_partitions(format.name, format.capabilities.partitions)
         partitions = partition_fields(self.partition_by, source.schema)
-        asked = CreateTable(source.schema, partitions, texts("properties", self.properties))
+        asked = CreateTable(source.schema, partitions, strings("properties", self.properties))
         return _New(source, format, context, held(lambda table: format.create(context, table), asked))
 
     def _create(self, new: _New, engine: Engine, written: Done | None) -> WriteResult:

@@ -88,8 +88,8 @@ def _words(array: pa.Array) -> Words:
 
 def _encoded(array: pa.Array) -> pa.DictionaryArray:
     if pa.types.is_nested(array.type):
-        texts = [None if v is None else repr(_sorted(v)) for v in array.to_pylist()]
-        array = pa.array(texts, pa.string())
+        strings = [None if v is None else repr(_sorted(v)) for v in array.to_pylist()]
+        array = pa.array(strings, pa.string())
     return array.dictionary_encode()
 
 

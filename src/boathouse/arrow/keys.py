@@ -34,7 +34,7 @@ class _Encoder:
     kind: pa.DataType
     signed_zeros: bool
     table: HashTable
-    texts: ByteKeys | None
+    strings: ByteKeys | None
     null: int
 
     @staticmethod
@@ -43,13 +43,13 @@ class _Encoder:
         arrays = _plain(column)
         kind = arrays[0].type
         valid = _valid(arrays)
-        texts = None
+        strings = None
         if _in_bytes(kind):
-            texts, table, numbers = ByteKeys.distinct(_bytes(arrays), valid)
+            strings, table, numbers = ByteKeys.distinct(_bytes(arrays), valid)
         else:
             table, numbers = HashTable.of(_words(arrays, signed_zeros)[valid])
         null = table.size if null_matches and not valid.all() else -1
-        return _Encoder(kind, signed_zeros, table, texts, null), _spread(numbers, valid, null)
+        return _Encoder(kind, signed_zeros, table, strings, null), _spread(numbers, valid, null)
 
     @property
     def size(self) -> int:
@@ -63,8 +63,8 @@ class _Encoder:
                 f"keys of {self.kind} are looked up by {arrays[0].type}", advice="cast both sides to one type first"
             )
         valid = _valid(arrays)
-        if self.texts is not None:
-            numbers = self.texts.lookup(self.table, _bytes(arrays), valid)
+        if self.strings is not None:
+            numbers = self.strings.lookup(self.table, _bytes(arrays), valid)
         else:
             words = _words(arrays, self.signed_zeros)
             numbers = self.table.lookup(words if valid.all() else words[valid])

@@ -103,9 +103,9 @@ def _guess(buffer: Buffer, first: Longs, blocks: Blocks) -> tuple[npt.NDArray[np
 def _landmark(buffer: Buffer, places: Longs) -> bytes:
     """What most strings at these places begin with, up to a slash: those of another folder are few."""
     sizes, at = buffer.sizes(places)
-    texts = sorted(buffer.data[b : b + min(n, _BYTES[1])] for b, n in zip(at.tolist(), sizes.tolist()))
-    few = len(texts) // 10
-    low, high = texts[few], texts[-1 - few]
+    strings = sorted(buffer.data[b : b + min(n, _BYTES[1])] for b, n in zip(at.tolist(), sizes.tolist()))
+    few = len(strings) // 10
+    low, high = strings[few], strings[-1 - few]
     alike = next((i for i, (a, b) in enumerate(zip(low, high)) if a != b), min(len(low), len(high)))
     return low[: low.rfind(b"/", 0, alike) + 1]
 

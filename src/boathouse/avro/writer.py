@@ -101,9 +101,9 @@ def encoded(array: pa.Array, schema: Schema) -> pa.BinaryArray:
         case "float" | "double":
             return _cut(array.fill_null(0).to_numpy(), 4 if kind == "float" else 8)
         case "string" | "bytes":
-            texts = _storage(array).cast(pa.binary()).fill_null(b"")
-            sizes = varints(np.asarray(pc.binary_length(texts), np.int64))
-            return pc.binary_join_element_wise(sizes, texts, _NOTHING)
+            strings = _storage(array).cast(pa.binary()).fill_null(b"")
+            sizes = varints(np.asarray(pc.binary_length(strings), np.int64))
+            return pc.binary_join_element_wise(sizes, strings, _NOTHING)
         case "fixed":
             return _fixed(array, int(schema["size"]))
         case "array":

@@ -53,12 +53,12 @@ def outcomes(context: WriteContext) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class _Closed:
-    """A finished file: `values` and `texts` are those of its partition, one per field."""
+    """A finished file: `values` and `strings` are those of its partition, one per field."""
 
     uri: str
     path: str
     values: tuple[Any, ...]
-    texts: tuple[str | None, ...]
+    strings: tuple[str | None, ...]
     size: int
     rows: int
     written_ms: int
@@ -114,7 +114,7 @@ class DeltaFiles:
             [c.rows for c in closed],
             [c.written_ms for c in closed],
             [physical_array([c.values[i] for c in closed], f.type) for i, f in enumerate(self.fields)],
-            [list(zip(self.keys, c.texts)) for c in closed],
+            [list(zip(self.keys, c.strings)) for c in closed],
             self.leaves.columns([c.stats for c in closed]),
         )
 
@@ -125,14 +125,14 @@ class DeltaFiles:
         rows: Sequence[int],
         modified_ms: Sequence[int],
         partitions: Sequence[pa.Array],
-        texts: Sequence[Sequence[tuple[str, str | None]]],
+        strings: Sequence[Sequence[tuple[str, str | None]]],
         leaves: Sequence[LeafColumn],
     ) -> pa.Table:
-        """OUTCOMES of files by their raw paths below the root: `partitions` are the values of each field, `texts` those
-        of each file by the names of the log, `leaves` the statistics of what is stored in files."""
+        """OUTCOMES of files by their raw paths below the root: `partitions` are the values of each field, `strings`
+        those of each file by the names of the log, `leaves` the statistics of what is stored in files."""
         native = [
             pa.array([paths.encode(p) for p in files], pa.string()),
-            pa.array(texts, WRITTEN.field("partitionValues").type),
+            pa.array(strings, WRITTEN.field("partitionValues").type),
             pa.array(modified_ms, pa.int64()),
             pa.array(self._texts.of(leaves, rows), pa.string()),
         ]
@@ -177,10 +177,10 @@ class DeltaFileWriter:
     def __init__(self, files: DeltaFiles, partition: Mapping[int, object]) -> None:
         self._files = files
         given = [to_physical(partition.get(f.id), f.type) for f in files.fields]
-        self._texts = tuple(text_of(v, f.type) for v, f in zip(given, files.fields))
+        self._strings = tuple(text_of(v, f.type) for v, f in zip(given, files.fields))
         # Empty strings are null in the log.
-        self._values = tuple(None if text is None else v for v, text in zip(given, self._texts))
-        self._path = _path(files, self._texts)
+        self._values = tuple(None if text is None else v for v, text in zip(given, self._strings))
+        self._path = _path(files, self._strings)
         self._stats = StatsCollector(files.leaves)
         self._writer: ParquetWriter | None = None
 
@@ -208,7 +208,7 @@ class DeltaFileWriter:
         summary = self._opened(None).close()
         stats = self._stats.taken(summary.metadata)
         now = system.current().now_ms()
-        return _Closed(summary.uri, self._path, self._values, self._texts, summary.size, summary.rows, now, stats)
+        return _Closed(summary.uri, self._path, self._values, self._strings, summary.size, summary.rows, now, stats)
 
 
 def data_schema(schema: Schema, spec: PartitionSpec) -> Schema:
@@ -217,7 +217,7 @@ def data_schema(schema: Schema, spec: PartitionSpec) -> Schema:
     return Schema(tuple(f for f in schema if f.name not in constant))
 
 
-def _path(files: DeltaFiles, texts: Sequence[str | None]) -> str:
+def _path(files: DeltaFiles, strings: Sequence[str | None]) -> str:
     """The file's raw path below the table's root; change files have a folder of their own.
 
     Under column mapping, where columns are renamed, no folder has the name of a column, as the reference does it.
@@ -229,4 +229,4 @@ def _path(files: DeltaFiles, texts: Sequence[str | None]) -> str:
     folders = [paths.CHANGE_DATA] if changes else []
     if files.mapped:
         return "/".join([*folders, id[:_RANDOM], name])
-    return "/".join([*folders, *(paths.partition_folder(n, t) for n, t in zip(files.names, texts)), name])
+    return "/".join([*folders, *(paths.partition_folder(n, t) for n, t in zip(files.names, strings)), name])

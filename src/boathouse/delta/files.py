@@ -159,7 +159,7 @@ class Lister:
         """The columns to read from `stats_parsed`."""
         return leaves([c for c in (*self.used, *self.asked, *(self.all_stats or ())) if isinstance(c, StatsColumn)])
 
-    def partition_texts(self, values: pa.Array) -> list[pa.Array]:
+    def partition_strings(self, values: pa.Array) -> list[pa.Array]:
         """The strings of each partition column."""
         return map_columns(values, [physical_name(f) for f in self.partition])
 
@@ -170,48 +170,48 @@ class Lister:
         skipped too: their paths are not read.
         """
         assert self.by_partition is not None
-        texts = self.partition_texts(values)
-        unsure = self._unrecorded(values, texts, valid)
-        coded = [t.dictionary_encode(null_encoding="encode") for t in texts]
+        strings = self.partition_strings(values)
+        unsure = self._unrecorded(values, strings, valid)
+        coded = [t.dictionary_encode(null_encoding="encode") for t in strings]
         codes = np.zeros(len(values), np.int64)
         for c in coded:
             if len(codes) and codes.max() > 1 << 31:  # many columns of many values: the product would overflow
                 codes = _distinct(codes)[1].astype(np.int64)
             codes = codes * (len(c.dictionary) + 1) + np.asarray(c.indices.to_numpy(zero_copy_only=False), np.int64)
         firsts, inverse = _distinct(codes)
-        decoded, odd = self._readable([t.take(pa.array(firsts)) for t in texts])
+        decoded, odd = self._readable([t.take(pa.array(firsts)) for t in strings])
         mask = self.by_partition.pruner.may_match(self._exact(decoded), pa.nulls(len(firsts), pa.int64()))
         kept: Mask = (as_mask(mask) | odd)[inverse] | unsure
         kept = kept if valid is None else kept & valid
         self.tally.skip(self.by_partition.name, int((len(kept) if valid is None else valid.sum()) - kept.sum()))
         return kept
 
-    def _values(self, texts: list[pa.Array]) -> list[pa.Array]:
-        return [decode_column(t, f.type, self.root) for t, f in zip(texts, self.partition)]
+    def _values(self, strings: list[pa.Array]) -> list[pa.Array]:
+        return [decode_column(t, f.type, self.root) for t, f in zip(strings, self.partition)]
 
-    def _readable(self, texts: list[pa.Array]) -> tuple[list[pa.Array], Mask]:
+    def _readable(self, strings: list[pa.Array]) -> tuple[list[pa.Array], Mask]:
         """The values, and where one is not of its column's type: such a file is kept here.
 
         Adds that later entries superseded may be of a time when the column had another type, or the table other
         partition columns; a live one is an error of the table when it is listed.
         """
         try:
-            return self._values(texts), np.zeros(len(texts[0]), bool)
+            return self._values(strings), np.zeros(len(strings[0]), bool)
         except CorruptTableError:
-            found = [readable(t, f.type, self.root) for t, f in zip(texts, self.partition)]
+            found = [readable(t, f.type, self.root) for t, f in zip(strings, self.partition)]
         return [v for v, _ in found], np.logical_or.reduce([as_mask(odd) for _, odd in found])
 
-    def _unrecorded(self, values: pa.Array, texts: list[pa.Array], valid: Mask | None) -> Mask:
+    def _unrecorded(self, values: pa.Array, strings: list[pa.Array], valid: Mask | None) -> Mask:
         """Adds that may lack the value of a partition column; they are kept too."""
         found = np.zeros(len(values), bool)
-        for f, column in zip(self.partition, texts):
+        for f, column in zip(self.partition, strings):
             if column.null_count and not _recorded(values, physical_name(f), column, valid):
                 found |= as_mask(pc.is_null(column))
         return found
 
-    def check_recorded(self, values: pa.Array, texts: list[pa.Array]) -> None:
+    def check_recorded(self, values: pa.Array, strings: list[pa.Array]) -> None:
         """Raises CorruptTableError for an add without a value of each partition column."""
-        for f, column in zip(self.partition, texts):
+        for f, column in zip(self.partition, strings):
             if column.null_count and not _recorded(values, physical_name(f), column, None):
                 raise CorruptTableError(f"an add action has no partition value of `{f.name}`", where=self.checkpoint)
 
@@ -227,9 +227,9 @@ class Lister:
         if not adds.num_rows:
             return
         maps = adds.column("partitionValues")
-        texts = self.partition_texts(maps)
-        self.check_recorded(maps, texts)
-        values = self._values(texts)
+        strings = self.partition_strings(maps)
+        self.check_recorded(maps, strings)
+        values = self._values(strings)
         rows = counted(adds)
         if self.by_bounds is not None:
             mask = as_mask(self.by_bounds.pruner.may_match(self._stats(self.used, adds, values, rows), rows))

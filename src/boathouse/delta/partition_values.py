@@ -29,20 +29,20 @@ _TIMESTAMP = re.compile(
 _DAY_US = 86_400_000_000
 
 
-def decode_column(texts: pa.Array, type: T.DataType, where: str) -> pa.Array:
+def decode_column(strings: pa.Array, type: T.DataType, where: str) -> pa.Array:
     """Strings as values of `type`. Each distinct string is parsed once. Raises CorruptTableError."""
     if isinstance(type, T.StringType):
-        return only_where(pc.not_equal(texts, ""), texts)
-    coded = texts.dictionary_encode()
+        return only_where(pc.not_equal(strings, ""), strings)
+    coded = strings.dictionary_encode()
     values = [_parsed(text, type, where) for text in coded.dictionary.to_pylist()]
     return physical_array(values, type).take(coded.indices)
 
 
-def readable(texts: pa.Array, type: T.DataType, where: str) -> tuple[pa.Array, pa.Array]:
+def readable(strings: pa.Array, type: T.DataType, where: str) -> tuple[pa.Array, pa.Array]:
     """Strings as values of `type`, null where a string is none; and where that is."""
     values: list[Any] = []
     odd: list[bool] = []
-    for text in texts.to_pylist():
+    for text in strings.to_pylist():
         try:
             values.append(_parsed(text, type, where))
             odd.append(False)

@@ -74,13 +74,13 @@ def keys_of(paths: pa.Array, root: str) -> pa.Array:
     return pa.array([key_of(p, root) for p in paths.to_pylist()], pa.string())
 
 
-def _holds(texts: pa.Array, char: str) -> bool:
+def _holds(strings: pa.Array, char: str) -> bool:
     """Whether an ASCII character occurs in a column: one pass over its bytes, since Arrow's search is slow."""
-    _, offsets, data = texts.buffers()
-    if data is None or not len(texts):
+    _, offsets, data = strings.buffers()
+    if data is None or not len(strings):
         return False
     ends = np.frombuffer(offsets, np.int32)
-    first, last = ends[texts.offset], ends[texts.offset + len(texts)]
+    first, last = ends[strings.offset], ends[strings.offset + len(strings)]
     return bool((np.frombuffer(data, np.uint8)[first:last] == ord(char)).any())
 
 

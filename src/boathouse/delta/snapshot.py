@@ -162,8 +162,8 @@ class DeltaSnapshot:
             "engineInfo": engine,
             "features": sorted({*writer_features(self.protocol), *self.protocol.reader_features}),
         }
-        texts = {key: self.metadata.raw.get(key) for key in ("name", "description", "createdTime")}
-        return {k: v for k, v in texts.items() if v is not None} | found
+        described = {key: self.metadata.raw.get(key) for key in ("name", "description", "createdTime")}
+        return {k: v for k, v in described.items() if v is not None} | found
 
 
 def partition_spec(schema: Schema, columns: Sequence[str]) -> PartitionSpec:

@@ -191,8 +191,8 @@ def _function(e: Expr, name: str, args: list[Expr]) -> Expr:
     if spec.name == "round" and len(out) > 1 and not isinstance(out[1], Literal):
         raise ExpressionError(f"the digits of round must be a constant: {e}")
     if "common" in spec.kinds:
-        texts = {isinstance(a.type, T.StringType) for a in out if not isinstance(a.type, T.NullType)}
-        if spec.name != "coalesce" and len(texts) > 1:
+        strings = {isinstance(a.type, T.StringType) for a in out if not isinstance(a.type, T.NullType)}
+        if spec.name != "coalesce" and len(strings) > 1:
             raise ExpressionError(f"{spec.name} does not mix strings with other types: {e}", advice="CAST the string")
         out = list(alike(out, e))
         if spec.name != "coalesce":

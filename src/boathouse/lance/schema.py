@@ -138,9 +138,9 @@ def _is_vector_of(type: T.DataType, kind: type[T.DataType]) -> bool:
 
 def _restore(node: Node, field: T.Field) -> list[LanceField]:
     """The fields of `node` with the metadata and the representation of the plain field."""
-    texts = {k: v for k, v in field.metadata.items() if isinstance(v, str) and k != SPELLING}
-    metadata = {key: value.encode("utf-8", "surrogateescape") for key, value in texts.items()}
-    extension = str(texts.get(EXTENSION_NAME, ""))
+    strings = {k: v for k, v in field.metadata.items() if isinstance(v, str) and k != SPELLING}
+    metadata = {key: value.encode("utf-8", "surrogateescape") for key, value in strings.items()}
+    extension = str(strings.get(EXTENSION_NAME, ""))
     if isinstance(field.type, T.UUIDType):
         extension = UUID_EXTENSION
         metadata[EXTENSION_NAME] = extension.encode()

@@ -29,20 +29,20 @@ class DeltaAdoption:
 
 def _outcomes(context: WriteContext, files: FoundFiles) -> pa.Table:
     described = DeltaFiles(context)
-    spelled = [_texts(values, f.type) for values, f in zip(files.partitions, described.fields, strict=True)]
-    texts = [list(zip(described.keys, row, strict=True)) for row in zip(*spelled, strict=True)]
+    spelled = [_strings(values, f.type) for values, f in zip(files.partitions, described.fields, strict=True)]
+    strings = [list(zip(described.keys, row, strict=True)) for row in zip(*spelled, strict=True)]
     return described.described(
         files.paths,
         files.sizes,
         files.rows,
         files.modified_ms,
         files.partitions,
-        texts or [[]] * len(files.paths),
+        strings or [[]] * len(files.paths),
         files.leaves,
     )
 
 
-def _texts(values: pa.Array, type: DataType) -> Sequence[str | None]:
+def _strings(values: pa.Array, type: DataType) -> Sequence[str | None]:
     return [text_of(value, type) for value in _physical(values, type)]
 
 

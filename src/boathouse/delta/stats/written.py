@@ -142,14 +142,14 @@ def column_names(text: str) -> list[tuple[str, ...]]:
 
 
 def _bounds(leaf: LeafColumn) -> tuple[_Texts, _Texts]:
-    lower, upper = _texts(leaf.lower, leaf.type, False), _texts(leaf.upper, leaf.type, True)
+    lower, upper = _strings(leaf.lower, leaf.type, False), _strings(leaf.upper, leaf.type, True)
     if isinstance(leaf.type, T.FloatType):
         safe = [nans == 0 for nans in leaf.nans]
-        lower, upper = ([t if s else None for t, s in zip(texts, safe)] for texts in (lower, upper))
+        lower, upper = ([t if s else None for t, s in zip(strings, safe)] for strings in (lower, upper))
     return lower, upper
 
 
-def _texts(values: pa.Array, type: T.DataType, upper: bool) -> _Texts:
+def _strings(values: pa.Array, type: T.DataType, upper: bool) -> _Texts:
     """The JSON of bounds; None where there are none."""
     kind, text = _spelling(type, upper)
     if text is None:

@@ -151,13 +151,13 @@ class Catalyst:
         thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
         return self._lazy.continually(self._handles.throwing(thrown or self._illegal(message)))
 
-    def paths(self, texts: Sequence[str]) -> Any:
+    def paths(self, paths: Sequence[str]) -> Any:
         """A Scala Seq of Hadoop's paths."""
-        return self.jvm.PythonUtils.toSeq([self._path(t) for t in texts])
+        return self.jvm.PythonUtils.toSeq([self._path(t) for t in paths])
 
-    def strings(self, texts: Sequence[str]) -> Any:
-        """A String[] of texts without line breaks."""
-        return self._strings.splitPreserveAllTokens("\n".join(texts), "\n")
+    def strings(self, values: Sequence[str]) -> Any:
+        """A String[] of strings without line breaks."""
+        return self._strings.splitPreserveAllTokens("\n".join(values), "\n")
 
     def nothing(self) -> Any:
         """Scala's None."""

@@ -183,8 +183,8 @@ def _values(expression: Any) -> Values:
         found = expression.apply(number).hset()
         if found.contains(None):
             return None
-        texts = str(found.mkString("\0")).split("\0")
-        return texts if len(texts) == found.size() else None
+        strings = str(found.mkString("\0")).split("\0")
+        return strings if len(strings) == found.size() else None
 
     return Values(plain, members)
 

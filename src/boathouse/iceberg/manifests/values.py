@@ -104,14 +104,14 @@ def bounds_array(found: pa.Array, type: T.DataType) -> pa.Array:
     """Bounds in binary form, decoded, as an Arrow array of the column's type; each distinct one once."""
     if found.null_count == len(found):
         return pa.nulls(len(found), to_arrow_type(type))
-    fast = _texts(found, type) if type in (T.STRING, T.BINARY) else _numbers(found, type)
+    fast = _strings(found, type) if type in (T.STRING, T.BINARY) else _numbers(found, type)
     if fast is not None:
         return fast
     encoded = found.cast(pa.binary()).dictionary_encode()
     return arrow_array([decode(b, type) for b in encoded.dictionary.to_pylist()], type).take(encoded.indices)
 
 
-def _texts(found: pa.Array, type: T.DataType) -> pa.Array | None:
+def _strings(found: pa.Array, type: T.DataType) -> pa.Array | None:
     """Bounds that need no decoding; None if some are not UTF-8."""
     try:
         return found.cast(pa.binary()).cast(to_arrow_type(type))

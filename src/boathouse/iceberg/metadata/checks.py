@@ -51,7 +51,7 @@ def _id_text(value: Any) -> bool:
 _TEXT: Final = frozenset({str})
 
 
-def _texts(value: Any) -> bool:
+def _strings(value: Any) -> bool:
     return isinstance(value, dict) and _TEXT.issuperset(map(type, value.values()))
 
 
@@ -82,7 +82,7 @@ _TOP: Final[Mapping[str, Test]] = {
     **dict.fromkeys(("last-column-id", "last-partition-id", "current-schema-id", "default-spec-id"), _int32),
     **dict.fromkeys(("default-sort-order-id",), _int32),
     **dict.fromkeys(("table-uuid", "location"), _text),
-    "last-updated-ms": _time, "properties": _texts, "refs": _object,
+    "last-updated-ms": _time, "properties": _strings, "refs": _object,
 }  # fmt: skip
 Tests = tuple[Mapping[str, Test], Mapping[str, Test]]
 """Required and optional fields of an object."""
@@ -95,7 +95,7 @@ _MEMBERS: Final[Mapping[str, Tests]] = {
     "sort-orders": ({"order-id": _int32, "fields": _objects}, {}),
     "snapshots": (
         {"snapshot-id": _snapshot_id, "timestamp-ms": _time},
-        {"parent-snapshot-id": _snapshot_id, "sequence-number": _whole, "manifest-list": _text, "summary": _texts,
+        {"parent-snapshot-id": _snapshot_id, "sequence-number": _whole, "manifest-list": _text, "summary": _strings,
          "schema-id": _id_text, "manifests": lambda v: isinstance(v, list), "key-id": _text, "first-row-id": _whole},
     ),
     "snapshot-log": ({"snapshot-id": _snapshot_id, "timestamp-ms": _time}, {}),

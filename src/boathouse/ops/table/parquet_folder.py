@@ -47,7 +47,7 @@ _TYPES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """`path` is raw and relative to the folder; `values` are the texts of the partitions that it names, None null."""
+    """`path` is raw and relative to the folder; `values` are the strings of the partitions that it names, None null."""
 
     path: str
     info: ObjectInfo
@@ -140,11 +140,11 @@ def partition_arrays(files: Sequence[FoundFile], partitions: Schema, root: str, 
     for f in partitions:
         if not isinstance(f.type, _TYPES):
             raise InvalidArgumentError(f"`{f.name}` of type {f.type} cannot be read from the name of a folder")
-    texts = [_texts(f, partitions, f"{root}/{f.path}") for f in files]
-    return [_typed([t[i] for t in texts], f, files, root, zone) for i, f in enumerate(partitions)]
+    strings = [_strings(f, partitions, f"{root}/{f.path}") for f in files]
+    return [_typed([t[i] for t in strings], f, files, root, zone) for i, f in enumerate(partitions)]
 
 
-def _texts(file: FoundFile, partitions: Schema, uri: str) -> list[str | None]:
+def _strings(file: FoundFile, partitions: Schema, uri: str) -> list[str | None]:
     names = Names(file.values)
     places = [names.at(f.name) for f in partitions]
     if len(file.values) != len(partitions) or any(len(at) != 1 for at in places):
@@ -179,9 +179,9 @@ def _guess(text: str | None) -> str:
 
 
 def _typed(
-    texts: Sequence[str | None], field: Field, files: Sequence[FoundFile], root: str, zone: Zone | None
+    strings: Sequence[str | None], field: Field, files: Sequence[FoundFile], root: str, zone: Zone | None
 ) -> pa.Array:
-    given = pa.array(texts, pa.string())
+    given = pa.array(strings, pa.string())
     if isinstance(field.type, BinaryType):
         return given.cast(pa.binary())
     coded = given.dictionary_encode()
@@ -191,7 +191,7 @@ def _typed(
     if pc.any(bad).as_py():
         at = bad.to_pylist().index(True)
         raise InvalidArgumentError(
-            f"{texts[at]!r} in the path of this file is not a {field.type}, which `{field.name}` is",
+            f"{strings[at]!r} in the path of this file is not a {field.type}, which `{field.name}` is",
             where=f"{root}/{files[at].path}",
             advice=f"pass another type in partition_by, such as `{field.name} string`",
         )
