@@ -134,7 +134,7 @@ class Client:
         self.client, self.before, self.after = client, list(before), list(after)
 
     def __getattr__(self, name):
-        return getattr(self.client, name)
+        return getattr(self.client, name)  # no SqlCatalog, so that commits go by `commit_table`
 
     def commit_table(self, *args):
         if self.before and (error := self.before.pop(0)) is not None:

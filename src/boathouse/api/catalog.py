@@ -97,7 +97,7 @@ def newest_in(catalog: Catalog, identifier: str, storage_options: Mapping[str, s
 def _opened(
     table: Any, at: At, storage_options: Mapping[str, str] | None, foreign: bool = False, verify: bool = True
 ) -> Handle:
-    place, vended = table.place()
+    place, vended = table.place(storage_options)
     location = replace(locate(place), verify=verify)
     stores = Stores({**vended, **(storage_options or {})}, home=None if foreign else location.uri)
     snapshot = registry.load("iceberg").open(TableContext(location, stores, catalog=table), at)

@@ -105,12 +105,13 @@ def next_uri(head: str) -> str:
     return join(parent(head), f"v{number + 1}{name[len(f'v{number}') :]}")
 
 
-def next_of_catalog(head: str) -> str:
+def next_of_catalog(head: str, named: str | None = None) -> str:
     """The name of the version after `head` in a catalog's table: only the catalog knows which one is current, so that
-    it needs no put-if-absent."""
+    it needs no put-if-absent. `named` is the table's property `write.metadata.path`."""
     number = _CATALOG.fullmatch(basename(head))
     count = 0 if number is None else int(number[1]) + 1
-    return join(parent(head), f"{count:05d}-{system.current().uuid4()}.metadata.json")
+    folder = (_canonical(named) if named else None) or parent(head)
+    return join(folder, f"{count:05d}-{system.current().uuid4()}.metadata.json")
 
 
 def compressed(uri: str) -> bool:

@@ -187,7 +187,8 @@ def head_metadata(
         current = context.catalog.head()
         if known is not None and known.uri == current:
             return known
-        return read_metadata(current, context.stores)
+        context.stores.resolve(current)
+        return context.catalog.document(current) or read_metadata(current, context.stores)
     named = context.location.metadata
     if named is not None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from boathouse.storage import Stores
 from boathouse.table.location import Location
@@ -21,6 +21,10 @@ class TableCatalog(Protocol):
 
     def head(self) -> str:
         """The URI of the current metadata document. Raises TableNotFoundError, StorageError."""
+
+    def document(self, uri: str) -> Any | None:
+        """The format's metadata document of this URI, if it was read when the table was placed, and not asked for
+        since."""
 
     def takes_documents(self, version: int) -> bool:
         """Whether a commit on a table of this format version brings its metadata document with it, since the client

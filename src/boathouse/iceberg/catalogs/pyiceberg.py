@@ -1,4 +1,4 @@
-"""Iceberg catalogs (REST, SQL, Hive, Glue) through PyIceberg's clients, which are imported here only.
+"""Iceberg catalogs (REST, SQL, Hive, Glue) through PyIceberg's clients, which are imported here and in `sql` only.
 
 A catalog is asked for three things: its names, which metadata document of a table is current, and the swap to another,
 in the updates and requirements of the REST catalog's specification. All files are read and written by us.
@@ -20,13 +20,16 @@ from boathouse.errors import (
     BoathouseError,
     InvalidArgumentError,
     MissingRequirementError,
+    NotFoundError,
     StorageError,
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from boathouse.iceberg.catalogs.sql import SqlRow
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.metadata.views import parse_view
-from boathouse.storage import absolute, basename
+from boathouse.iceberg.snapshot import read_metadata
+from boathouse.storage import Stores, absolute, basename, parent
 from boathouse.storage.aliases import ALIASES
 from boathouse.storage.options import scrub
 from boathouse.table.attempt import Attempt, Published
@@ -149,11 +152,14 @@ class IcebergCatalog:
 
 class CatalogTable:
     """See `table.context.TableCatalog`. It keeps what the client loaded last: settings and the token that commits are
-    sent with."""
+    sent with; of a SQL catalog, what the row named last."""
 
     def __init__(self, catalog: IcebergCatalog, identifier: tuple[str, ...]) -> None:
         self.catalog = catalog
         self.identifier = identifier
+        self._row = SqlRow.of(catalog.client, identifier)
+        self._recorded: str | None = None
+        self._read: TableMetadata | None = None
         self._loaded: Any = None
         self._placed: Any = None
 
@@ -163,45 +169,75 @@ class CatalogTable:
 
     def head(self) -> str:
         """Of a table that was just placed, what the catalog said then: it is opened by one request."""
+        if self._read is not None:
+            return self._read.uri
         placed, self._placed = self._placed, None
-        return absolute(str((placed or self._load()).metadata_location))
+        if placed is not None:
+            return absolute(str(placed.metadata_location))
+        if self._row is not None and (recorded := self._named()) is not None:
+            return absolute(recorded)
+        return absolute(str(self._load().metadata_location))
 
-    def place(self) -> tuple[str, dict[str, str]]:
-        """The table's location, and the settings of its store that the catalog vends. Raises UnsupportedFeatureError
-        with the query of a view."""
+    def document(self, uri: str) -> TableMetadata | None:
+        """What placing the table has read, once."""
+        read, self._read = self._read, None
+        return read if read is not None and read.uri == uri else None
+
+    def place(self, options: Mapping[str, str] | None = None) -> tuple[str, dict[str, str]]:
+        """The table's location, and the settings of its store that the catalog vends; `options` go before them. Raises
+        UnsupportedFeatureError with the query of a view."""
+        if self._row is not None and (recorded := self._named()) is not None:
+            return self._read_here(recorded, options or {})
         try:
             found = self._load()
         except TableNotFoundError:
             self._refuse_view()
             raise
         self._placed = found
-        known = {k: str(v) for k, v in found.io.properties.items() if k.lower() in ALIASES}
-        return str(found.metadata.location), known
+        return str(found.metadata.location), _settings(found.io.properties)
+
+    def _read_here(self, recorded: str, options: Mapping[str, str]) -> tuple[str, dict[str, str]]:
+        """A SQL catalog only names the document, which its client would read from the same place."""
+        general = self.catalog.client.properties
+        uri = absolute(recorded)
+        try:
+            self._read = read_metadata(uri, Stores({**_settings(general), **options}))
+        except NotFoundError as error:
+            raise StorageError(
+                f"the catalog names a metadata document that is not there: {error.message}", where=uri
+            ) from None
+        return self._read.location, _settings({**general, **self._read.properties})
+
+    def _named(self) -> str | None:
+        assert self._row is not None
+        with _errors(self.name, self.catalog.secrets):
+            self._recorded = self._row.location()
+        return self._recorded
 
     def takes_documents(self, version: int) -> bool:
-        """PyIceberg's clients make no documents of version 3: a REST catalog's server does, and in a SQL catalog, a
-        table of names, we swap them."""
+        """PyIceberg's clients make no documents of version 3: a REST catalog's server does. In a SQL catalog, a table
+        of names, we swap documents of all versions."""
+        if self._row is not None:
+            return True
         kind = type(self.catalog.client).__name__
         if version <= _MADE_BY_CLIENTS or kind.startswith("Rest"):
             return False
-        if not hasattr(self.catalog.client, "engine"):
-            raise UnsupportedFeatureError(
-                f"PyIceberg's client of this catalog ({kind}) does not write tables of format version {version}",
-                where=self.name,
-                advice="keep the table at version 2, or keep it in a REST or SQL catalog",
-            )
-        return True
+        raise UnsupportedFeatureError(
+            f"PyIceberg's client of this catalog ({kind}) does not write tables of format version {version}",
+            where=self.name,
+            advice="keep the table at version 2, or keep it in a REST or SQL catalog",
+        )
 
     def publish(self, attempt: Attempt) -> Published | Attempt:
         """`lost` if the head no longer satisfies the requirements. A swap without an answer is settled by the snapshot
         that it would have made: without a snapshot, and as long as the head may still change, it is unknown. So is a
         refusal: clients send a request without an answer again, as botocore does for Glue, and the second one is
         refused because of the first."""
+        if self._row is not None:
+            return self._swapped(self._row, attempt)
         # What is required says nothing about concurrent commits of metadata alone.
         if (self._loaded is None or not _guarded(attempt)) and attempt.replaces != self.head():
             return "lost"
-        if attempt.body:
-            return self._swapped(attempt)
         try:
             answer = self.catalog.client.commit_table(self._loaded, *_typed(attempt))
         except Exception as error:
@@ -213,18 +249,23 @@ class CatalogTable:
             return self._settled(attempt)
         return self._answered(attempt, answer)
 
-    def _swapped(self, attempt: Attempt) -> Published | Attempt:
-        """The attempt's document, which is there, becomes the table's in a SQL catalog, if the head is still the one
-        that it follows."""
-        before = str(self._loaded.metadata_location)
-        if absolute(before) != attempt.replaces:
+    def _swapped(self, row: SqlRow, attempt: Attempt) -> Published | Attempt:
+        """The attempt's document, which is there, becomes the table's, if the row still names the one that it follows.
+        Whatever the attempt requires holds of that one. Raises StorageError if nothing was changed."""
+        before = self._recorded if self._recorded is not None else self._named()
+        if before is None or absolute(before) != attempt.replaces:
+            before = self._named()
+        if before is None or absolute(before) != attempt.replaces:
             return "lost"
+        with _errors(self.name, self.catalog.secrets):
+            swap = row.swap(before, _spelled(attempt.uri, before))
         try:
-            swapped = _swap(self.catalog.client, self.identifier, before, attempt.uri)
+            swap.commit()
         except Exception as error:
             log.warning("%s did not answer: %s", self.name, scrub(repr(error), self.catalog.secrets))
             return self._settled(attempt)
-        return attempt if swapped else "lost"
+        self._recorded = None
+        return attempt if swap.done else "lost"
 
     def _answered(self, attempt: Attempt, answer: Any) -> Published | Attempt:
         """The attempt with the document that the catalog made of it; `won` alone if that cannot be read."""
@@ -249,7 +290,7 @@ class CatalogTable:
                 continue
             except StorageError:
                 continue
-            if any(s.snapshot_id == attempt.version for s in found.metadata.snapshots):
+            if any(s.snapshot_id == attempt.version for s in found.metadata.snapshots) or _follows(found, attempt.uri):
                 return "won"
             if refused:
                 return "lost"
@@ -271,20 +312,21 @@ class CatalogTable:
             return self._loaded
 
 
-def _swap(client: Any, identifier: tuple[str, ...], before: str, after: str) -> bool:
-    """Whether the row of a SQL catalog now names `after`; it does if it named `before`."""
-    sql, names = import_module("sqlalchemy"), import_module("pyiceberg.catalog.sql").IcebergTables
-    *namespace, table = identifier
-    row = sql.and_(
-        names.catalog_name == client.name,
-        names.table_namespace == ".".join(namespace),
-        names.table_name == table,
-        names.metadata_location == before,
-    )
-    values = {"metadata_location": after, "previous_metadata_location": before}
-    with client.engine.begin() as connection:
-        changed: int = connection.execute(sql.update(names).where(row).values(**values)).rowcount
-    return changed > 0
+def _settings(properties: Mapping[str, Any]) -> dict[str, str]:
+    """Those of a store."""
+    return {k: str(v) for k, v in properties.items() if k.lower() in ALIASES}
+
+
+def _spelled(uri: str, before: str) -> str:
+    """The URI as the catalog spells locations: `before` may say `s3a://`, or be a path."""
+    folder = before.rpartition("/")[0]
+    return f"{folder}/{basename(uri)}" if folder and absolute(folder) == parent(uri) else uri
+
+
+def _follows(found: Any, uri: str) -> bool:
+    """Whether the loaded table's document is this one, or follows it."""
+    line = [found.metadata_location, *(e.metadata_file for e in found.metadata.metadata_log)]
+    return any(basename(place) == basename(uri) and absolute(place) == uri for place in line)
 
 
 def _guarded(attempt: Attempt) -> bool:

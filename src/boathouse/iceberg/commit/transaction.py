@@ -78,8 +78,11 @@ def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
     if after.format.row_lineage:
         check_lineage_names(after.schema, head.token)
     _check_transactions(change)
-    following = next_uri if head.context.catalog is None else next_of_catalog
-    return _attempt(change, head.context, draft, following(head.token), head)
+    if head.context.catalog is None:
+        uri = next_uri(head.token)
+    else:
+        uri = next_of_catalog(head.token, after.properties.get("write.metadata.path"))
+    return _attempt(change, head.context, draft, uri, head)
 
 
 def create(
