@@ -8,11 +8,11 @@ from itertools import islice
 from typing import Any
 
 from boathouse.errors import CorruptTableError, NotFoundError, UnsupportedFeatureError
-from boathouse.iceberg.commit.conflict import METADATA_EDIT
 from boathouse.iceberg.commit.summaries import (
     APP,
     APP_VERSION,
     MESSAGE,
+    METADATA_EDIT,
     OPERATION,
     PARAMETERS,
     WRITE_ID,

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
-from boathouse.iceberg.commit.summaries import APP, APP_VERSION, WRITE_ID
+from boathouse.iceberg.commit.summaries import APP, APP_VERSION, METADATA_EDIT, WRITE_ID
 from boathouse.iceberg.deletes.planned import newly_deleted
 from boathouse.iceberg.files import Listing, new_files
 from boathouse.iceberg.manifests.records import DATA
@@ -42,7 +42,6 @@ from boathouse.table.verdict import Conflict, Rebase, Replan, Stop, Verdict
 from boathouse.table.version import TableVersion
 from boathouse.types import DataType, Field, ListType, MapType, Schema, StructType
 
-METADATA_EDIT: Final = "metadata"
 _ASSIGNED: Final = (
     "last-column-id",
     "schemas",

@@ -27,6 +27,7 @@ METRICS: Final = "boathouse.metrics"
 REPLACES_PARTITIONS: Final = "replace-partitions"
 APP: Final = "boathouse.txn-app"
 APP_VERSION: Final = "boathouse.txn-version"
+METADATA_EDIT: Final = "metadata"
 _COUNTED = (
     "data-files", "delete-files", "records", "files-size", "position-deletes", "equality-deletes",
     "position-delete-files", "equality-delete-files", "dvs",
