@@ -26,11 +26,9 @@ ROWS = (
 """What evaluates expressions, reads or writes rows, or commits."""
 APPENDED = pa.table({"id": [1, 2, 3, 4], "city": ["Kiel", "Bergen", None, "Oslo"]})
 OF_A_FORMAT = (
-    "scan",
-    "tasks",
-    "write",
-    *(f"commit.{m}" for m in ("conflict", "transaction", "confirmation", "evolve")),
-)
+    "scan", "tasks", "write", "new_table", "history",
+    *(f"commit.{m}" for m in ("commits", "conflict", "transaction", "confirmation", "evolve")),
+)  # fmt: skip
 OTHERS = ("pandas", "numpy.ma", "pyarrow.parquet", "pyarrow.fs", "zoneinfo", "importlib.metadata", "rich")
 
 
@@ -58,3 +56,12 @@ def test_info_of_a_delta_table_with_a_checkpoint_loads_no_pandas(process, lake, 
 def test_history_loads_nothing_that_reads_rows(process, lake, format):
     unwanted = ["pandas", "boathouse.compute", "boathouse.variant", "boathouse.engines", "boathouse.parquet.resolve"]
     assert not loaded_of(process("history", lake / TABLES[format], code=LOADED), unwanted)
+
+
+@pytest.mark.parametrize("format", TABLES)
+def test_opening_loads_nothing_of_the_format_that_reads_rows_or_commits(process, lake, format):
+    code = (
+        f"import sys, boathouse; boathouse.open({str(lake / TABLES[format])!r}); print(*sys.modules, file=sys.stderr)"
+    )
+    unwanted = [f"boathouse.{format}.{name}" for name in (*OF_A_FORMAT, "offered")]
+    assert not loaded_of(process(code=code), unwanted)
