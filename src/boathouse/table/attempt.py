@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from boathouse.errors import CommitUnknownError, CorruptTableError
 from boathouse.table.location import CommitId, Version
@@ -78,14 +78,3 @@ def held_back(what: str, where: str, advice: str | None = None) -> CorruptTableE
         where=where,
         advice="report this with the table's metadata" if advice in (None, default) else advice,
     )
-
-
-class Committer(Protocol):
-    """How a version is published: put-if-absent on a file system, or a catalog's swap."""
-
-    def publish(self, attempt: Attempt) -> Published | Attempt:
-        """Makes the attempt the next version on exactly the head it was prepared on; `lost` is definite. Where the
-        answer says what was made, the attempt that has won, with that as its `state`.
-
-        Raises StorageError only if nothing can have been committed.
-        """

@@ -23,7 +23,12 @@ class Commits(Protocol):
         """
 
     def publish(self, attempt: Attempt) -> Published | Attempt:
-        """`table.attempt.Committer.publish`: by `table.commit.FileCommitter` in a file system, else by the catalog."""
+        """Makes the attempt the next version on exactly the head it was prepared on; `lost` is definite. Where the
+        answer says what was made, the attempt that has won, with that as its `state`.
+
+        In a file system by put-if-absent (`table.commit.FileCommitter`), else by the catalog's swap. Raises
+        StorageError only if nothing can have been committed.
+        """
 
     def confirm(self, attempt: Attempt, change: Change) -> tuple[Published | None, Snapshot | None]:
         """Whether an attempt that was put is part of the table as every reader sees it, and the newest snapshot.

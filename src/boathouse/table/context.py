@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class TableCatalog(Protocol):
-    """One table as its catalog knows it; a `table.attempt.Committer` too."""
+    """One table as its catalog knows it."""
 
     @property
     def name(self) -> str:
@@ -31,7 +31,7 @@ class TableCatalog(Protocol):
         cannot make one. Raises UnsupportedFeatureError if the client can do neither."""
 
     def publish(self, attempt: Attempt) -> Published | Attempt:
-        """Asks the catalog for the swap from the head that the attempt follows."""
+        """`Commits.publish`: asks the catalog for the swap from the head that the attempt follows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
