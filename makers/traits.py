@@ -154,7 +154,7 @@ TRAITS: Final = {
         ),
         Traits(
             format="iceberg",
-            offers=OF_STORED | {f.PlanNotes},
+            offers=OF_STORED | {f.PlanNotes, f.RecordedPaths},
             document=".metadata.json",
             data_folder="data",
             metadata_tables=frozenset(NAMES),

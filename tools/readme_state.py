@@ -43,17 +43,17 @@ CONDITIONS = {
 }
 ICEBERG_WRITTEN = (
     "format version 1", "format version 2", "format version 3", "row lineage", "partition evolution", "column defaults",
-    "sort orders",
+    "sort orders", "deletion vectors", "position delete files",
 )  # fmt: skip
 ICEBERG_READ = (
-    "ORC and Avro files", "position delete files", "equality delete files",
-    "deletion vectors", "relocated tables",
+    "ORC and Avro files", "equality delete files", "relocated tables",
 )  # fmt: skip
-ICEBERG_REFUSED = ("encryption", "row deletes under `write.delete.mode=merge-on-read`")
+ICEBERG_REFUSED = ("encryption",)
 _REWRITTEN = "their files are rewritten without them"
 DELETED_ROWS = (
     f"{_REWRITTEN}; marked in deletion vectors where `delta.enableDeletionVectors` is true",
-    _REWRITTEN,
+    f"{_REWRITTEN}; marked in deletion vectors, in version 2 in position delete files, where `write.delete.mode`, "
+    "`write.update.mode`, `write.merge.mode` are merge-on-read",
     "marked in deletion files",
 )
 Proofs = Mapping[tuple[str, str], frozenset[str]]

@@ -21,7 +21,6 @@ from boathouse.table.context import TableContext
 from boathouse.table.edits import (
     AddChangeFiles,
     AddColumn,
-    AddDeletes,
     AddFiles,
     ClearFeature,
     CreateTable,
@@ -176,9 +175,8 @@ def test_a_replaced_schema_has_the_same_ids_before_and_after_the_commit(make):
 def test_kinds_of_edits_that_are_not_offered_are_refused_by_name(make):
     _, eyes = make(DATA)
     snap, before = opened(eyes.root), eyes.head()
-    files, rows = units(snap), written(snap, DATA).outcomes
+    rows = written(snap, DATA).outcomes
     edits = {
-        "add deletes": AddDeletes(files, rows),
         "add change files": AddChangeFiles(rows),
         "clear feature": ClearFeature("x"),
         "create table": CreateTable(snap.schema),

@@ -1,33 +1,22 @@
-"""`write.delete.mode` and its like: what cannot be obeyed yet is refused by name, by the operation it is about."""
-
-from pathlib import Path
+"""`write.delete.mode` and its like: which operation each is about."""
 
 import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+from boathouse.errors import InvalidArgumentError
 from boathouse.iceberg.row_modes import row_deletes
 
 DATA = pa.table({"id": pa.array(range(8), pa.int64()), "p": ["a", "b"] * 4})
 
 
-def files(eyes):
-    return sorted(Path(eyes.root).rglob("*.*"))
-
-
 @pytest.mark.parametrize("spelled", ["merge-on-read", "MERGE-ON-READ"])
-@pytest.mark.feature("row deletes under `write.delete.mode=merge-on-read`", format="iceberg")
-def test_a_delete_of_rows_is_refused_before_anything_is_written(make, spelled):
+def test_the_mode_is_that_of_the_newest_version(make, spelled):
     table, eyes = make(DATA, partition_by=["p"], properties={"write.delete.mode": spelled})
-    before = files(eyes)
-    with pytest.raises(UnsupportedFeatureError, match=r"write\.delete\.mode") as refused:
-        table.delete("id = 3")
-    assert files(eyes) == before
-    assert "table.set_properties({'write.delete.mode': 'copy-on-write'})" in str(refused.value)
+    assert table.delete("id = 3").files_removed == 0
     table.set_properties({"write.delete.mode": "copy-on-write"})
-    table.delete("id = 3")
-    assert eyes.rows().num_rows == 7
+    assert table.delete("id = 4").files_removed == 1
+    assert eyes.rows().num_rows == 6
 
 
 def test_what_the_mode_is_not_about_goes_on(make):
@@ -49,8 +38,8 @@ def test_each_operation_has_its_own_mode(make):
     table, eyes = make(DATA, properties={"write.update.mode": "merge-on-read", "write.merge.mode": "sometimes"})
     metadata = table._handle.snapshot.metadata
     assert row_deletes(metadata, "delete") == "rewrite"
-    with pytest.raises(UnsupportedFeatureError, match=r"write\.update\.mode"):
-        row_deletes(metadata, "update")
+    assert row_deletes(metadata, "update") == "positions"
+    assert row_deletes(metadata, "overwrite") == "rewrite"
     with pytest.raises(InvalidArgumentError, match=r"write\.merge\.mode is 'sometimes'"):
         row_deletes(metadata, "merge")
     assert bh.open(str(eyes.root)).delete("id = 1").rows_deleted == 1

@@ -80,6 +80,8 @@ def footer(path):
 
 
 @pytest.mark.spec("I-270")
+@pytest.mark.spec("I-181")
+@pytest.mark.feature("deletion vectors", format="iceberg")
 def test_a_delete_writes_a_vector_for_each_file(two):
     foreign, first, second = two
     before = set(foreign.live())

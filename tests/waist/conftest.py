@@ -8,11 +8,14 @@ import pytest
 from boathouse import registry
 from makers.traits import FORMATS, REAL, TRAITS, Traits
 
-VECTORS = "delta-vectors"
-"""Delta tables on which rows are deleted by vectors."""
+MERGE_ON_READ = {f"write.{operation}.mode": "merge-on-read" for operation in ("delete", "update", "merge")}
+MARKED = {"delta-vectors": "delta", "iceberg-vectors": "iceberg", "iceberg-positions": "iceberg"}
+"""Tables on which rows are deleted by vectors or by files of positions, and their format."""
 PROPERTIES = {
-    VECTORS: {"delta.enableDeletionVectors": "true"},
+    "delta-vectors": {"delta.enableDeletionVectors": "true"},
     "delta-mapped": {"delta.enableDeletionVectors": "true", "delta.columnMapping.mode": "id"},
+    "iceberg-vectors": {"format-version": "3", **MERGE_ON_READ},
+    "iceberg-positions": MERGE_ON_READ,
 }
 """What the tables of these names are created with, beside the format."""
 
@@ -23,14 +26,20 @@ LONG_ON_SPARK = (
 ALSO_ON_SPARK = {
     "test_operations.py": ("delta", "iceberg"), "test_evolve.py": ("delta",), "test_replans.py": ("delta",),
 }  # fmt: skip
+LONG = frozenset({"iceberg-positions"})
+ALSO_MARKED = ("test_operations.py", "test_update.py")
+"""Tables of these kinds are with the slow tests but for these suites, in process."""
 
 
 def pytest_collection_modifyitems(items):
     """On Spark, operations that are the same for every format are tried on Delta, on the formats that are named, and on
     those of which the test proves a feature; on the others with the slow tests.
-    Suites that do not create their tables with `properties` have no tables with vectors."""
-    items[:] = [i for i in items if not (_made_with(i) == VECTORS and "properties" not in i.fixturenames)]
+    Suites that do not create their tables with `properties` have no tables on which rows are marked."""
+    items[:] = [i for i in items if not (_made_with(i) in MARKED and "properties" not in i.fixturenames)]
     for item in items:
+        short = item.path.name in ALSO_MARKED and item.get_closest_marker("spark") is None
+        if _made_with(item) in LONG and not short:
+            item.add_marker(pytest.mark.slow)
         given = getattr(item, "callspec", None)
         if given is None or item.get_closest_marker("spark") is None:
             continue
@@ -51,9 +60,9 @@ def _toy_registered(monkeypatch):
     monkeypatch.setitem(registry.FORMATS, "toy", "toy_format")
 
 
-@pytest.fixture(params=(*FORMATS, VECTORS))
+@pytest.fixture(params=(*FORMATS, *MARKED))
 def format_name(request) -> str:
-    return "delta" if request.param == VECTORS else request.param
+    return MARKED.get(request.param, request.param)
 
 
 @pytest.fixture

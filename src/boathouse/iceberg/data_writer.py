@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from boathouse.bits import system
 from boathouse.errors import ConstraintViolationError
+from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.metadata.partitions import partition_path
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.shredding import shredding_of
@@ -19,12 +20,19 @@ from boathouse.parquet.write import Layout, ParquetOptions, ParquetWriter
 from boathouse.parquet.written_stats import FileLeaves, FileStats, StatsCollector, struct_of
 from boathouse.storage import join
 from boathouse.table.tasks import WriteContext
-from boathouse.table.units import DATA_FILE, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
+from boathouse.table.units import KIND_OF, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
+from boathouse.types import INT64, STRING, Field, Schema
 
 NATIVE: Final = pa.struct(
     [pa.field("column_sizes", pa.list_(pa.int64())), pa.field("split_offsets", pa.list_(pa.int64()))]
 )
 """Bytes of each leaf's chunks, in the order of `stats`; where the row groups start."""
+_PLACES: Final = (Field("file_path", STRING, False, id=FILE_PATH_ID), Field("pos", INT64, False, id=POSITION_ID))
+
+
+def stored_rows(context: WriteContext) -> Schema:
+    """The columns of files as they are stored: those of positions have the specification's names and ids."""
+    return Schema(_PLACES) if context.content == "positions" else context.rows
 
 
 def outcomes(context: WriteContext) -> pa.Schema:
@@ -58,9 +66,10 @@ class DataFiles:
             compression_level=options.get("compression_level"),
             row_group_bytes=options.get("row_group_bytes", 128 << 20),
         )
-        self._plain = Layout.of(to_parquet_schema(context.rows))
+        self.rows = stored_rows(context)
+        self._plain = Layout.of(to_parquet_schema(self.rows))
         self._layout: Layout | None = None
-        self.leaves = FileLeaves(context.schema)
+        self.leaves = FileLeaves(self.rows if context.content == "positions" else context.schema)
         self._schema = outcomes(context)
 
     def open(self, partition: Mapping[int, object]) -> DataFileWriter:
@@ -91,7 +100,7 @@ class DataFiles:
             "stats": struct_of(leaves, len(closed)),
             "native": pa.StructArray.from_arrays(native, fields=list(NATIVE)),
         }
-        return outcome_rows(self._schema, DATA_FILE, PARQUET, spec.id, known)
+        return outcome_rows(self._schema, KIND_OF[self.context.content], PARQUET, spec.id, known)
 
 
 class DataFileWriter:
@@ -100,7 +109,8 @@ class DataFileWriter:
     def __init__(self, files: DataFiles, partition: Mapping[int, object]) -> None:
         self._partition = partition
         context = files.context
-        name = f"00000-0-{system.current().uuid4()}{context.ending}.parquet"
+        kind = "-deletes" if context.content == "positions" else ""
+        name = f"00000-0-{system.current().uuid4()}{kind}{context.ending}.parquet"
         self._uri = join(context.directory, partition_path(context.spec, partition), name)
         self._files = files
         self._stats = StatsCollector(files.leaves)
@@ -123,6 +133,8 @@ class DataFileWriter:
             batch.validate(full=True)
         except pa.ArrowInvalid as error:
             raise ConstraintViolationError(f"the rows are not valid: {error}", where=self._uri) from None
+        if self._files.context.content == "positions":
+            batch = batch.rename_columns(self._files.rows.names)
         self._opened(batch).write(batch)
         self._stats.update(batch)
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from boathouse.arrow.longs import longs
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.manifests import batches as file_batches
 from boathouse.iceberg.manifests import reader as manifest_reader
 from boathouse.iceberg.manifests import records as manifests
 from boathouse.iceberg.manifests import totals
 from boathouse.iceberg.manifests.batches import FileRequest, ManifestTask
+from boathouse.iceberg.manifests.columns import all_vectors, only_files
 from boathouse.iceberg.manifests.entries import LiveFiles
 from boathouse.iceberg.manifests.reader import TOGETHER, ManifestReader
 from boathouse.iceberg.manifests.records import DATA, Entry, ManifestFile
@@ -135,13 +138,13 @@ class Listing:
             for test, skipped in json.loads(counts[file_batches.SKIPPED]).items():
                 tally.skip(test, skipped)
             if batch.num_rows:
-                yield batch.replace_schema_metadata(None)
+                yield self._counted(batch.replace_schema_metadata(None))
         if where is None:
             self._check_live(live)
 
     def counts(self) -> Iterator[FileCounts]:
         """The counts of all files."""
-        deleted = self._deleted
+        counted = self._deleted
         live = 0
         for source in self.data_manifests:
             if source.empty:
@@ -149,7 +152,10 @@ class Listing:
             self.spec(source)
             found = self.live(source)
             live += len(found)
-            yield from zip(found.sizes.tolist(), found.rows.tolist(), repeat(deleted))
+            deleted: Iterable[int | None] = repeat(counted)
+            if counted is None and self.vectors is not None:
+                deleted = _looked_up(self.paths.uris(found.paths()), self.vectors).to_pylist()
+            yield from zip(found.sizes.tolist(), found.rows.tolist(), deleted)
         self._check_live(live)
 
     def _check_live(self, live: int) -> None:
@@ -158,8 +164,31 @@ class Listing:
 
     @property
     def _deleted(self) -> int | None:
-        """The deleted rows of each file. Deletes are resolved by plan(): until then their number is unknown."""
+        """The deleted rows of each file. Deletes are resolved by plan(): until then their number is unknown, unless all
+        of them are vectors."""
         return None if self.delete_manifests else 0
+
+    @cached_property
+    def vectors(self) -> pa.Table | None:
+        """The data files that have deletion vectors, and how many rows these delete; None if there are row deletes of
+        another kind, whose rows are only known when they are read."""
+        found = []
+        for source in self.delete_manifests:
+            live = self.live(source)
+            if not all_vectors(live):
+                return None
+            paths = self.paths.uris(only_files(live).drop_null())
+            if len(paths) < len(live):
+                return None
+            found.append(pa.table({"path": paths, "rows": longs(live.rows)}))
+        return pa.concat_tables(found) if found else None
+
+    def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """FILES with the deleted rows, where they are known."""
+        if not self.delete_manifests or self.vectors is None:
+            return batch
+        i = batch.schema.get_field_index("deleted")
+        return batch.set_column(i, batch.schema.field(i), _looked_up(batch.column("path"), self.vectors))
 
     def _run(self, tasks: Sequence[ManifestTask], map: MapFunction | None) -> Iterator[pa.RecordBatch]:
         sources = [source for task in tasks for source, _ in task.sources]
@@ -202,6 +231,12 @@ class Listing:
         for i in unknown:
             self.spec(sources[i])
         return kept
+
+
+def _looked_up(paths: pa.Array, vectors: pa.Table) -> pa.Array:
+    """How many rows of each file its vector deletes."""
+    rows = vectors.column("rows").combine_chunks().take(pc.index_in(paths, vectors.column("path").combine_chunks()))
+    return pc.fill_null(rows, 0)
 
 
 def _length(source: ManifestFile) -> int:

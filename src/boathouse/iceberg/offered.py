@@ -15,6 +15,7 @@ Offered = (
     | features.LiveFiles
     | features.MetadataTables
     | features.PlanNotes
+    | features.RecordedPaths
 )
 """The features of a version of a table."""
 
@@ -51,4 +52,8 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.scan import FileNotes
 
             found = FileNotes()
+        case features.RecordedPaths:
+            from boathouse.iceberg.commit.delete_files import IcebergRecordedPaths
+
+            found = IcebergRecordedPaths()
     return cast("Feature | None", found)

@@ -3,8 +3,9 @@ do meanwhile (`write.delete.mode`, `write.delete.isolation-level` and their like
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final, cast, get_args
+from typing import Final, Literal, cast, get_args
 
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.iceberg.metadata.document import TableMetadata
@@ -16,6 +17,7 @@ from boathouse.table.snapshot import RowDeletes
 ROW_OPERATIONS: Final = frozenset({"delete", "update", "merge"})
 COPY_ON_WRITE: Final = "copy-on-write"
 MERGE_ON_READ: Final = "merge-on-read"
+DELETE_FORMAT: Final = "write.delete.format.default"
 PROFILE: Final = {f"write.{operation}.mode": MERGE_ON_READ for operation in sorted(ROW_OPERATIONS)}
 """The properties of the profile `modern`: row deletes by vectors."""
 SERIALIZABLE: Final = "serializable"
@@ -45,12 +47,8 @@ def row_deletes(metadata: TableMetadata, operation: str) -> RowDeletes:
     if "vectors" in metadata.format.deletes:
         return "vectors"
     if "positions" in metadata.format.deletes:
-        raise UnsupportedFeatureError(
-            f"the table has {name} = {MERGE_ON_READ}, and writing files of position deletes is not offered",
-            where=metadata.uri,
-            advice=f"upgrade it: table.set_properties({{{PROPERTY!r}: '3'}}); or to rewrite data files instead: "
-            f"table.set_properties({{{name!r}: {COPY_ON_WRITE!r}}})",
-        )
+        _check_delete_format(metadata)
+        return "positions"
     raise UnsupportedFeatureError(
         f"the table has {name} = {MERGE_ON_READ}, and format version {metadata.format} has no row deletes",
         where=metadata.uri,
@@ -74,3 +72,26 @@ def _level(metadata: TableMetadata, operation: str) -> Isolation:
     raise InvalidArgumentError(
         f"the table property {name} is {level!r}", where=metadata.uri, advice=f"set it to {SERIALIZABLE} or snapshot"
     )
+
+
+def positions_per(properties: Mapping[str, str]) -> Literal["file", "partition"]:
+    """`WriteContext.positions_per`, by file as the reference's Spark does where the table does not say. Raises
+    InvalidArgumentError for a granularity that does not exist."""
+    name = "write.delete.granularity"
+    asked = properties.get(name, "file").lower()
+    if asked == "file":
+        return "file"
+    if asked == "partition":
+        return "partition"
+    raise InvalidArgumentError(f"the table property {name} is {asked!r}", advice="set it to file or partition")
+
+
+def _check_delete_format(metadata: TableMetadata) -> None:
+    """Raises UnsupportedFeatureError for files of deletes that are not Parquet."""
+    asked = metadata.properties.get(DELETE_FORMAT, metadata.properties.get("write.format.default", "parquet"))
+    if asked.lower() != "parquet":
+        raise UnsupportedFeatureError(
+            f"the table's delete files are written as {asked.lower()}, which is not offered",
+            where=metadata.uri,
+            advice=f"set the property {DELETE_FORMAT} to parquet",
+        )

@@ -29,6 +29,7 @@ from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 from boathouse.iceberg.metadata.schemas import fresh_schema
 from boathouse.iceberg.metadata.versions import MODERN, NEW, PROPERTY, FormatVersion, asked_version
 from boathouse.iceberg.paths import version_of
+from boathouse.iceberg.row_modes import positions_per
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import absolute, join
@@ -100,7 +101,8 @@ def table_context(snapshot: IcebergSnapshot, write_id: str) -> WriteContext:
     """How data files for a table that exists are written."""
     spec, properties = snapshot.partitioning.current, snapshot.properties
     found = write_context(snapshot.context, snapshot.schema, spec, properties, snapshot.paths.root, write_id)
-    return replace(found, carried=carried(snapshot.metadata), computed=computed(snapshot.schema, snapshot.token))
+    made = computed(snapshot.schema, snapshot.token)
+    return replace(found, carried=carried(snapshot.metadata), computed=made, positions_per=positions_per(properties))
 
 
 def check_writable(found: IcebergSnapshot) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
@@ -201,7 +201,8 @@ class WriteContext:
     format's own, plain picklable values. `changes` is how files of changed rows are written, if the table wants them:
     its schema has `_change_type` as the last column. `carried` are columns that stay with a row when it is copied or
     updated, which files store as the format's reserved fields: each has the name of a metadata column. Rows to write
-    have them after the table's own columns (`rows`); null: the row is new, or has changed.
+    have them after the table's own columns (`rows`); null: the row is new, or has changed. `positions_per`: a file of
+    the places of deleted rows is for one data file, or for those of a partition.
     """
 
     format: str
@@ -222,6 +223,7 @@ class WriteContext:
     changes: WriteContext | None = None
     carried: tuple[Field, ...] = ()
     content: Content = "data"
+    positions_per: Literal["file", "partition"] = "file"
 
     @property
     def rows(self) -> Schema:

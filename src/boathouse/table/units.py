@@ -122,8 +122,8 @@ def outcomes_schema(partition: pa.StructType, stats: pa.StructType, native: pa.S
 
     `kind` is data, delete or change. `unit` and `vector` name the planned unit and its deleted rows (a portable 64-bit
     roaring bitmap of `rows` positions); a unit that goes has `vector` null and `kind` delete. A file of deletes has a
-    `path`, and as `unit_path` that of the only unit that it is for. `numbered` is above every
-    ordinal that was given to a row with identity columns.
+    `path`, and as `unit_path` that of the unit that it is for, null for several of the current partition spec.
+    `numbered` is above every ordinal that was given to a row with identity columns.
     """
     return pa.schema(
         [

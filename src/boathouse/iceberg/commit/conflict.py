@@ -25,12 +25,14 @@ from boathouse.table.attempt import Winner
 from boathouse.table.change import Change
 from boathouse.table.edits import (
     AddColumn,
+    AddDeletes,
     AddFiles,
     DropColumn,
     MoveColumn,
     RenameColumn,
     ReplaceSchema,
     SetDefault,
+    SetDeletes,
     SetIdentifiers,
     SetNullable,
     SetPartitioning,
@@ -105,7 +107,8 @@ def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot) -> V
     stops = [*_transaction(change, winners), *_metadata_conflicts(change, planned, head)]
     if stops:
         return Stop(tuple(stops))
-    again = [*_schema_conflicts(change, planned, head), *_row_conflicts(change, planned, winners, head)]
+    again = [*_schema_conflicts(change, planned, head), *_version_conflicts(change, planned, head)]
+    again += _row_conflicts(change, planned, winners, head)
     return Replan(tuple(again)) if again else Rebase()
 
 
@@ -159,6 +162,14 @@ def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSna
             yield Conflict("schema-changed", head.version, "the schema changed in a way that the new files do not fit")
         elif _spec(before) != _spec(after):
             yield Conflict("partitioning-changed", head.version, "the partitioning changed concurrently")
+
+
+def _version_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+    """Row deletes of a kind that another version of the format has no place for."""
+    before, after = planned.metadata.format, head.metadata.format
+    if before != after and any(isinstance(e, SetDeletes | AddDeletes) for e in change.edits):
+        message = f"the table was concurrently upgraded to format version {after}, whose row deletes are others"
+        yield Conflict("metadata-changed", head.version, message)
 
 
 def _assignments_changed(before: TableMetadata, after: TableMetadata) -> bool:

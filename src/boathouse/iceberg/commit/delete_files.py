@@ -1,4 +1,5 @@
-"""The row deletes that a commit adds: deletion vectors, which it writes itself (spec, "Delete Formats")."""
+"""The row deletes that a commit adds: deletion vectors, which it writes itself, and files of positions, which tasks
+wrote (spec, "Delete Formats")."""
 
 from __future__ import annotations
 
@@ -9,15 +10,17 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.vector import only_where
 from boathouse.bits import system
 from boathouse.bits.roaring import deserialize64
 from boathouse.iceberg.deletes import puffin
 from boathouse.iceberg.deletes.planned import deleted_positions
-from boathouse.iceberg.manifests.columns import PUFFIN, partition_column, table
+from boathouse.iceberg.manifests.columns import PUFFIN, TYPES, map_array, partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, POSITION_DELETES
+from boathouse.iceberg.manifests.schemas import FILE_PATH_ID
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import join
-from boathouse.table.edits import SetDeletes
+from boathouse.table.edits import AddDeletes, SetDeletes
 from boathouse.types import PartitionSpec
 
 _ENTRIES: Final = 20_000
@@ -65,6 +68,48 @@ def vectors(edits: Sequence[SetDeletes], head: IcebergSnapshot, folder: str) -> 
     merged = [old | added for old, added in zip(before, new, strict=True)]
     data, blobs = puffin.written(list(zip(recorded(units), merged, strict=True)))
     return VectorFile(join(folder, f"{system.current().uuid4()}-deletes.puffin"), data, units, blobs)
+
+
+def positions(edits: Sequence[AddDeletes], spec: PartitionSpec) -> pa.Table:
+    """The manifest entries of files of positions of one spec; numbers are inherited. One that is for a single data file
+    names it, and has it as the bounds of its paths, by which older readers know."""
+    found = [_positions(edit, spec) for edit in edits]
+    return pa.concat_tables([entries for entries in found if entries.num_rows] or found[:1])
+
+
+def _positions(edit: AddDeletes, spec: PartitionSpec) -> pa.Table:
+    files = edit.outcomes.filter(pc.equal(edit.outcomes.column("spec"), spec.id)).combine_chunks()
+    at = pc.index_in(files.column("unit_path"), edit.units.column("path").combine_chunks()).combine_chunks()
+    name = pa.array(recorded(edit.units), pa.string()).take(at)
+    rows = files.num_rows
+    paths = map_array([FILE_PATH_ID], [name.cast(pa.binary())], TYPES["lower_bounds"], rows)
+    bounds = only_where(name.is_valid(), paths)
+    arrays = {
+        "status": pa.repeat(pa.scalar(ADDED, pa.int32()), rows),
+        "content": pa.repeat(pa.scalar(POSITION_DELETES, pa.int32()), rows),
+        "file_path": files.column("path").combine_chunks(),
+        "file_format": pa.repeat("PARQUET", rows),
+        "record_count": files.column("rows").combine_chunks(),
+        "file_size_in_bytes": files.column("size").combine_chunks(),
+        "split_offsets": files.column("native").combine_chunks().field("split_offsets"),
+        "lower_bounds": bounds,
+        "upper_bounds": bounds,
+        "referenced_data_file": name,
+    }
+    # A file of one unit has its partition, one of several is of the spec that OUTCOMES are of.
+    of_units = partition_of(edit.units.take(at), spec) if rows else {}
+    of_files = partition_of(files, spec) if rows and at.null_count else of_units
+    for column, values in of_units.items():
+        arrays[column] = pc.if_else(at.is_valid(), values, of_files[column])
+    return table(arrays, spec, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergRecordedPaths:
+    """See `table.features.RecordedPaths`."""
+
+    def names(self, units: pa.Table) -> list[str]:
+        return recorded(units)
 
 
 def recorded(units: pa.Table) -> list[str]:

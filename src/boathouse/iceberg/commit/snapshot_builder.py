@@ -39,7 +39,7 @@ from boathouse.iceberg.write import added_columns, data_folder
 from boathouse.storage import PutMode, absolute, join
 from boathouse.table.change import Change
 from boathouse.table.context import TableContext
-from boathouse.table.edits import AddFiles, RemoveAll, SetDeletes
+from boathouse.table.edits import AddDeletes, AddFiles, RemoveAll, SetDeletes
 from boathouse.types import PartitionSpec, Schema
 
 log = logging.getLogger("boathouse")
@@ -103,7 +103,7 @@ class SnapshotBuilder:
         """The snapshot object, its manifests and manifest list written."""
         # Everything that may be unreadable is read before anything is written: manifests of added files outlive an
         # attempt.
-        listed = self.merged([*self.add(), *self.add_vectors(), *self.carry()])
+        listed = self.merged([*self.add(), *self.add_vectors(), *self.add_positions(), *self.carry()])
         for uri, data in self.further:
             self.put(uri, data)
         for i, manifest in enumerate(listed):
@@ -190,6 +190,16 @@ class SnapshotBuilder:
             for entries in delete_files.parts(file.entries(spec)):
                 self.tallies.added(entries, spec)
                 yield replace(self.encode(self.new_name(), entries, spec, DELETES), added=entries)
+
+    def add_positions(self) -> Iterator[Listed]:
+        """New manifests of files of positions."""
+        edits = list(self.change.all(AddDeletes))
+        for spec_id in sorted({id for e in edits for id in e.outcomes.column("spec").to_pylist()}):
+            spec = self.metadata.partitioning.spec(spec_id)
+            for entries in delete_files.parts(delete_files.positions(edits, spec)):
+                self.tallies.added(entries, spec)
+                made = self.encode(self.name_of(entries, spec), entries, spec, DELETES)
+                yield replace(made, added=entries, lasting=True)
 
     def added(self) -> list[tuple[int | None, pa.Table]]:
         """The OUTCOMES rows of added files by their data sequence number (None: this commit's)."""

@@ -33,6 +33,7 @@ from boathouse.table.commit import discard
 from boathouse.table.context import TableContext
 from boathouse.table.edits import (
     AddColumn,
+    AddDeletes,
     AddFiles,
     CreateTable,
     DropColumn,
@@ -56,9 +57,9 @@ from boathouse.table.location import CommitId
 from boathouse.types import PartitionSpec, Schema
 
 OFFERED: Final = (
-    AddFiles, RemoveFiles, RemoveAll, SetDeletes, ReplaceSchema, AddColumn, RenameColumn, DropColumn, MoveColumn,
-    SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder, SetProperties,
-    SetTransaction,
+    AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, ReplaceSchema, AddColumn, RenameColumn, DropColumn,
+    MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder,
+    SetProperties, SetTransaction,
 )  # fmt: skip
 
 
@@ -167,4 +168,4 @@ def _check_transactions(change: Change) -> None:
 
 
 def _makes_snapshot(change: Change) -> bool:
-    return any(isinstance(e, AddFiles | RemoveFiles | RemoveAll | SetDeletes) for e in change.edits)
+    return any(isinstance(e, AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes) for e in change.edits)

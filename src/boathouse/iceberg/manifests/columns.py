@@ -126,6 +126,10 @@ def has_vectors(live: LiveFiles) -> bool:
     return any(str(name).upper() == PUFFIN for name in live.formats().values)
 
 
+def all_vectors(live: LiveFiles) -> bool:
+    return all(str(name).upper() == PUFFIN for name in live.formats().values)
+
+
 def only_files(live: LiveFiles) -> pa.Array:
     """The data file that each entry of position deletes is for alone, as recorded: by name, or by equal bounds of its
     paths; null where there may be others."""

@@ -13,7 +13,7 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr, columns
 from boathouse.ops.outcomes import data_files
-from boathouse.ops.tasks.routing import same
+from boathouse.ops.tasks.routing import partition_keys
 from boathouse.ops.tasks.unit_rows import UnitTask, write_units
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
 from boathouse.table.change import Operation, ReadSet
@@ -122,7 +122,7 @@ def _groups(units: pa.Table, context: WriteContext) -> list[list[int]]:
     open_groups: dict[object, tuple[list[int], float]] = {}
     found: list[list[int]] = []
     shares, purge = _shares(units, context), worth_purging(units)
-    for i, key in enumerate(_partitions(units)):
+    for i, key in enumerate(partition_keys(units)):
         if shares[i] >= NEAR and not purge[i]:
             continue
         group, share = open_groups.get(key, ([], 0.0))
@@ -133,12 +133,6 @@ def _groups(units: pa.Table, context: WriteContext) -> list[list[int]]:
         open_groups[key] = (group, share + shares[i])
     found += [group for group, _ in open_groups.values()]
     return sorted(g for g in found if len(g) > 1 or purge[g[0]])
-
-
-def _partitions(units: pa.Table) -> list[object]:
-    """A key for each unit, equal for units of one spec and partition."""
-    values = [tuple(p.values()) for p in units.column("partition").to_pylist()]
-    return [(spec, same(v)) for spec, v in zip(units.column("spec").to_pylist(), values, strict=True)]
 
 
 def _sizes(units: pa.Table) -> list[int]:

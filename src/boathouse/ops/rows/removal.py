@@ -17,11 +17,13 @@ from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.ops.outcomes import change_files, data_files, delete_files, deletions
 from boathouse.ops.tasks.position_deletes import PositionsTask, write_positions
+from boathouse.ops.tasks.routing import partition_keys
 from boathouse.ops.tasks.sink import matched_twice
 from boathouse.ops.tasks.unit_rows import UnitTask, mark_rows, write_units
 from boathouse.ops.write import LaterWork, Start, TaskWork, Work
 from boathouse.table.change import ReadSet
 from boathouse.table.edits import AddChangeFiles, AddDeletes, AddFiles, Edit, RemoveFiles, SetDeletes
+from boathouse.table.features import RecordedPaths
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import bundles, compact
 from boathouse.table.snapshot import RowDeletes, Snapshot
@@ -76,10 +78,12 @@ class LostRows:
         """The files of deletes that such a table needs; none for another."""
         tasks: list[PositionsTask] = []
         if self.way == "positions":
-            units, vectors = self._left
+            units, vectors = _beside(*self._left)
+            recorded = snapshot.offers(RecordedPaths)
+            names = units.column("path").to_pylist() if recorded is None else recorded.names(units)
             for start, end in bundles(map(len, vectors), _TASK_BYTES):
-                some = compact(units.slice(start, end - start))
-                tasks.append(PositionsTask(some, vectors[start:end], snapshot.partitioning.specs, context))
+                some, specs = compact(units.slice(start, end - start)), snapshot.partitioning.specs
+                tasks.append(PositionsTask(some, tuple(names[start:end]), vectors[start:end], specs, context))
         return TaskWork(write_positions, tasks, [t.cost for t in tasks], context)
 
     def edits(self, outcomes: Sequence[pa.Table], certain: pa.Table | None = None) -> tuple[Edit, ...]:
@@ -96,6 +100,15 @@ class LostRows:
         edits += [AddFiles(files) for o in outcomes if (files := data_files(o)).num_rows]
         edits += [AddChangeFiles(files) for o in outcomes if (files := change_files(o)).num_rows]
         return tuple(edits)
+
+
+def _beside(units: pa.Table, vectors: Sequence[bytes]) -> tuple[pa.Table, tuple[bytes, ...]]:
+    """The units of a partition beside each other."""
+    groups: defaultdict[object, list[int]] = defaultdict(list)
+    for i, key in enumerate(partition_keys(units)):
+        groups[key].append(i)
+    order = [i for group in groups.values() for i in group]
+    return units.take(pa.array(order, pa.int64())), tuple(vectors[i] for i in order)
 
 
 def _joined(taken: Sequence[Mapping[str, Any]], where: object) -> tuple[bytes | None, int | None]:

@@ -17,6 +17,12 @@ _SLICE_ROWS = 1 << 16
 _SLICE_BYTES = 64 << 20
 
 
+def partition_keys(units: pa.Table) -> list[tuple[int, object]]:
+    """A key for each row of FILES, equal for units of one spec and partition."""
+    values = [tuple(p.values()) for p in units.column("partition").to_pylist()]
+    return [(spec, same(v)) for spec, v in zip(units.column("spec").to_pylist(), values, strict=True)]
+
+
 def partition_arrays(batch: pa.RecordBatch, spec: PartitionSpec, schema: Schema) -> list[pa.Array]:
     """The partition values of each row, one array per partition field."""
     return [_values(batch, f, schema) for f in spec]

@@ -14,6 +14,7 @@ from boathouse.table.features.metadata_tables import MetadataTables
 from boathouse.table.features.plan_notes import PlanNotes
 from boathouse.table.features.property_steps import PropertySteps, Step
 from boathouse.table.features.protocol_features import FeatureDrop, ProtocolFeatures
+from boathouse.table.features.recorded_paths import RecordedPaths
 from boathouse.table.features.restore import Restorable
 from boathouse.table.features.retention import LiveFiles, Retention
 
@@ -35,6 +36,7 @@ __all__ = [
     "PlanNotes",
     "PropertySteps",
     "ProtocolFeatures",
+    "RecordedPaths",
     "Restorable",
     "Retention",
     "Step",
