@@ -6,11 +6,12 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
+from boathouse.delta.features.computed import with_generation
 from boathouse.engines.spark.values import text
 from boathouse.errors import EvaluationError, ExpressionError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind
-from boathouse.types import Field, FixedType, Schema
+from boathouse.types import BINARY, Field, FixedType, Schema
 
 WITH_FIXED = ("iceberg", "lance")
 ROWS = pa.table(
@@ -106,6 +107,18 @@ def test_on_spark(table, spark, mode):
         changes(t, spark.createDataFrame(SOURCE))
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
+
+
+def test_a_delta_table_holds_no_expression_that_spark_cannot_read(tmp_path):
+    uri = str(tmp_path / "t")
+    bh.write(ROWS.select(["id", "b"]), uri, format="delta")
+    t = bh.open(uri)
+    assert t.scan(where="try_cast(b as fixed(4)) = X'61626364'").count() == 1
+    with pytest.raises(ExpressionError, match="FIXED is no type of Spark"):
+        t.add_constraint("four", "b IS NULL OR cast(b as fixed(4)) IS NOT NULL")
+    t.add_constraint("words", "id > 0 OR 'as fixed(4)' = ''")
+    with pytest.raises(ExpressionError, match="FIXED is no type of Spark"):
+        with_generation(Schema((Field("b", BINARY), Field("c", BINARY))), {"c": "cast(b as fixed(4))"})
 
 
 def test_the_text_that_spark_gets():

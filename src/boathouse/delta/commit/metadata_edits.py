@@ -11,7 +11,7 @@ from boathouse.delta.commit.restore import restored_metadata
 from boathouse.delta.features.change_data import FEED
 from boathouse.delta.features.change_data import check_names as check_feed
 from boathouse.delta.features.column_mapping import completed, replaced, with_properties
-from boathouse.delta.features.computed import with_generation
+from boathouse.delta.features.computed import check_stored, with_generation
 from boathouse.delta.features.domains import check_clustering
 from boathouse.delta.features.drop import cleared, protected, protocol_without
 from boathouse.delta.features.iceberg_compat import check_change as check_compat
@@ -152,6 +152,8 @@ def _replaced(
 
 
 def _with_constraint(raw: Mapping[str, Any], edit: SetConstraint, newest: DeltaSnapshot) -> Mapping[str, Any]:
+    if edit.condition is not None:
+        check_stored(edit.condition)
     key = f"{CONSTRAINT}{edit.name}"
     kept = dict(raw.get("configuration") or {})
     if kept.pop(key, None) is None and edit.condition is None:

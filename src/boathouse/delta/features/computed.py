@@ -9,10 +9,12 @@ from typing import Final
 from boathouse.delta.actions import Metadata
 from boathouse.delta.features.support import supports
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.errors import CorruptTableError
+from boathouse.errors import CorruptTableError, ExpressionError
 from boathouse.expr.identifiers import quote
+from boathouse.expr.parse import parse
+from boathouse.expr.tree import Cast, walk
 from boathouse.table.tasks import ComputedColumn, RowCondition
-from boathouse.types import Schema
+from boathouse.types import FixedType, Schema
 
 GENERATION: Final = "delta.generationExpression"
 DEFAULT: Final = "CURRENT_DEFAULT"
@@ -29,7 +31,9 @@ def computed(snapshot: DeltaSnapshot) -> tuple[ComputedColumn, ...]:
 
 
 def with_generation(schema: Schema, generated: Mapping[str, str]) -> Schema:
-    """The schema with the expressions of its generated columns."""
+    """The schema with the expressions of its generated columns. Raises ExpressionError, as `check_stored`."""
+    for sql in generated.values():
+        check_stored(sql)
     fields = (
         replace(f, metadata={**f.metadata, GENERATION: generated[f.name]}) if f.name in generated else f for f in schema
     )
@@ -41,6 +45,19 @@ def generation(metadata: Metadata) -> Iterator[RowCondition]:
     for name, sql in _expressions(metadata, GENERATION):
         type = metadata.schema.field(name).type
         yield RowCondition(f"the generation expression of {name}", f"{quote(name)} <=> CAST(({sql}) AS {type})", name)
+
+
+def check_stored(sql: str) -> None:
+    """Raises ExpressionError for an expression that the log must not hold: other engines do not parse it."""
+    try:
+        found = parse(sql)
+    except ExpressionError:
+        return
+    if any(isinstance(e, Cast) and isinstance(e.to, FixedType) for e in walk(found)):
+        raise ExpressionError(
+            f"FIXED is no type of Spark, which reads the table's expressions: {sql}",
+            advice="compare the length, as in length(b) = 16",
+        )
 
 
 def _expressions(metadata: Metadata, key: str) -> Iterator[tuple[str, str]]:
