@@ -6,7 +6,6 @@ The local engine is compared with DuckDB, and both engines with each other.
 from __future__ import annotations
 
 import datetime as dt
-import math
 import random
 from collections import Counter
 from decimal import Decimal
@@ -25,7 +24,7 @@ from boathouse.engines.sources import Batches
 from boathouse.errors import ColumnNotFoundError, EvaluationError, ExpressionError, InvalidArgumentError
 
 ENGINE = LocalEngine()
-NAN = math.nan
+NAN, INF = float("nan"), float("inf")
 HOW = ["inner", "left", "right", "full", "semi", "anti"]
 NEST = pa.struct([("a", pa.list_(pa.int32())), ("m", pa.map_(pa.string(), pa.int64()))])
 TARGET = pa.schema(
@@ -78,7 +77,7 @@ nested = st.none() | st.fixed_dictionaries(
     }
 )
 ids = st.none() | st.integers(0, 4)
-floats = st.none() | st.sampled_from([0.0, -0.0, 1.0, 2.5, NAN])
+floats = st.none() | st.sampled_from([0.0, -0.0, 1.0, 2.5, NAN, INF, -INF, 5e-324])
 strings = st.none() | st.sampled_from(["a", "b", "", "ü"])
 decimals = st.none() | st.sampled_from([Decimal("1.00"), Decimal("2.50"), Decimal("-1.00")])
 

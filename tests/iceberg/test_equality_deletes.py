@@ -13,7 +13,7 @@ import boathouse as bh
 from boathouse.errors import BoathouseError, CorruptTableError, MissingFileError, UnsupportedFeatureError
 from boathouse.iceberg.commit.commits import IcebergSnapshotCommits
 
-NAN = float("nan")
+NAN, INF = float("nan"), float("inf")
 
 
 def keys(*ids):
@@ -401,7 +401,7 @@ class Model:
         if self.random.random() < 0.15:
             return None
         return {"id": self.random.randrange(12), "p": self.random.choice("ab"),
-                "x": self.random.choice([0.0, -0.0, NAN, 2.0, 5.0])}[column]  # fmt: skip
+                "x": self.random.choice([0.0, -0.0, NAN, 2.0, 5.0, INF, -INF, 5e-324])}[column]  # fmt: skip
 
     def part(self):
         return {"p": self.random.choice("ab")} if self.partitioned else None

@@ -27,8 +27,8 @@ UTC = dt.UTC
 VALUES = {
     "i": [-(2**31), -1, 0, 1, 7, 2**31 - 1],
     "l": [-(2**63), -5, 0, 3, 2**53 + 1, 2**63 - 1],
-    "f": [math.nan, -0.0, 0.0, 1.5, -math.inf, math.inf, 5e-324],
-    "g": [math.nan, -0.0, 0.1, 16777216.0, -2.5],
+    "f": [math.nan, -0.0, 0.0, 1.5, -math.inf, math.inf, 5e-324, 1.7976931348623157e308],
+    "g": [math.nan, -0.0, 0.0, 0.1, 16777216.0, -2.5, -math.inf, math.inf, 2.0**-149, 3.4028234663852886e38],
     "n": [Decimal("-99999999.99"), Decimal("0.00"), Decimal("1.25"), Decimal("1.26")],
     "s": ["", "a", "A", "ab", "Ünï", "東京", "🙂", "zz" * 40, "a "],
     "d": [dt.date(1, 1, 1), dt.date(1582, 10, 4), dt.date(1582, 10, 15), dt.date(1970, 1, 1), dt.date(2020, 11, 1)],
@@ -41,7 +41,7 @@ VALUES = {
     "b": [True, False],
     "p": [-3, 0, 4, 11],
     "q": [dt.date(1500, 1, 1), dt.date(2020, 11, 1), dt.date(2024, 2, 29)],
-    "w": [math.nan, 0.0, -1.5, math.inf],
+    "w": [math.nan, -0.0, 0.0, -1.5, math.inf, -math.inf, 5e-324],
 }  # fmt: skip
 TYPES = {
     "i": pa.int32(), "l": pa.int64(), "f": pa.float64(), "g": pa.float32(), "n": pa.decimal128(10, 2), "s": pa.string(),

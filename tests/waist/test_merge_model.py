@@ -25,7 +25,7 @@ TYPES = {"id": pa.int64(), "f": pa.float64(), "s": pa.string(), "p": pa.string()
 SCHEMA = pa.schema(list(TYPES.items()))
 VALUES: dict[str, list[Any]] = {
     "id": [0, 1, 2, 3, 4, -1, 2**40, None],
-    "f": [NAN, -0.0, 0.0, 1.5, math.inf, -math.inf, 5e-324, None],
+    "f": [NAN, -0.0, 0.0, 1.5, math.inf, -math.inf, 5e-324, 1.7976931348623157e308, None],
     "s": ["", "a", "ünï", "z", None],
     "p": ["x", "y /=%", None],
 }
