@@ -25,7 +25,7 @@ from boathouse.table.context import TableContext
 METADATA_FOLDER: Final = "metadata"
 HINT: Final = "version-hint.text"
 _FILE_SYSTEM = re.compile(r"v(\d+)(?:\.gz)?\.metadata\.json|v(\d+)\.metadata\.json\.gz")
-_ENDINGS: Final = (".metadata.json", ".metadata.json.gz")
+_MARK: Final = ".metadata.json"
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]+:/")
 _CATALOG = re.compile(r"(\d+)-[0-9A-Za-z-]+(?:\.gz)?\.metadata\.json(?:\.gz)?")
 
@@ -63,7 +63,7 @@ def list_metadata(context: TableContext, known: str | None = None) -> MetadataFi
     looked_at: set[str] = set()
 
     def wanted(names: Sequence[str]) -> Collection[str]:
-        for name in [n for n in names if n.endswith(_ENDINGS)]:
+        for name in [n for n in names if _MARK in n]:
             if m := _FILE_SYSTEM.fullmatch(name):
                 file_system[name] = int(m[1] or m[2])
             elif m := _CATALOG.fullmatch(name):

@@ -152,13 +152,11 @@ class LocalStorage:
         self, prefix: str, wanted: Wanted | None = None
     ) -> tuple[builtins.list[str], builtins.list[ObjectInfo]]:
         inside = folder_prefix(prefix)
-        folders: builtins.list[str] = []
-        found: dict[str, os.DirEntry[str]] = {}
-        for entry in self._entries(inside):
-            if entry.is_dir():
-                folders.append(inside + entry.name)
-            elif not ((name := entry.name)[0] == "." and _hidden(name)):
-                found[name] = entry
+        entries = self._entries(inside)
+        found = {e.name: e for e in entries if not e.is_dir()}
+        folders = [inside + e.name for e in entries if e.name not in found] if len(found) < len(entries) else []
+        for name in [n for n in found if n[0] == "." and _hidden(n)]:
+            del found[name]
         names = sorted(found if wanted is None else wanted([*found]))
         infos = (self._entry_info(inside + name, found[name]) for name in names)
         return sorted(folders), [info for info in infos if info is not None]

@@ -9,7 +9,7 @@ from boathouse.bits import system
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg.commit import readback
 from boathouse.iceberg.commit.evolve import edit_schema
-from boathouse.iceberg.commit.snapshot_builder import SnapshotBuilder
+from boathouse.iceberg.commit.snapshot_builder import METADATA_PATH, SnapshotBuilder
 from boathouse.iceberg.commit.summaries import described
 from boathouse.iceberg.metadata.document import TableMetadata, dump
 from boathouse.iceberg.metadata.draft import (
@@ -82,7 +82,7 @@ def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
     if head.context.catalog is None:
         uri = next_uri(head.token)
     else:
-        uri = next_of_catalog(head.token, after.properties.get("write.metadata.path"))
+        uri = next_of_catalog(head.token, after.properties.get(METADATA_PATH))
     return _attempt(change, head.context, draft, uri, head)
 
 

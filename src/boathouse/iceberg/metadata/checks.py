@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import Any, Final
 
 from boathouse.errors import CorruptTableError
@@ -49,6 +49,7 @@ def _id_text(value: Any) -> bool:
 
 
 _TEXT: Final = frozenset({str})
+_OBJECT: Final = frozenset({dict})
 
 
 def _strings(value: Any) -> bool:
@@ -56,7 +57,7 @@ def _strings(value: Any) -> bool:
 
 
 def _objects(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(v, dict) for v in value)
+    return isinstance(value, list) and _OBJECT.issuperset(map(type, value))
 
 
 def _object(value: Any) -> bool:
@@ -128,7 +129,8 @@ def _problems(document: Json, known: Json) -> Iterator[str]:
     for name, tests in _MEMBERS.items():
         before = known.get(name) or []
         members = document.get(name) or []
-        new = [m for m, then in zip_longest(members, before[: len(members)]) if m is not then and m != then]
+        pairs = zip_longest(members, before[: len(members)])
+        new = [m for m, then in pairs if m is not then and m != then] if before else members
         if not _sound(new, tests):
             for member in new:
                 yield from _wrong(member, tests, _NAMES[name])
@@ -147,21 +149,20 @@ def _problems(document: Json, known: Json) -> Iterator[str]:
 def _sound(members: Sequence[Json], tests: Tests) -> bool:
     """Whether nothing is wrong with any of them, field by field: a table has hundreds of snapshots."""
     required, optional = tests
-    if any(name not in member for name in required for member in members):
+    try:
+        found = [([member[name] for member in members], test) for name, test in required.items()]
+    except KeyError:
         return False
-    for name, test in {**required, **optional}.items():
-        values = [member[name] for member in members if name in member]
-        if name in optional:
-            values = [v for v in values if v is not None]
-        if not _all(values, test):
-            return False
-    return True
+    found += [([v for m in members if (v := m.get(name)) is not None], test) for name, test in optional.items()]
+    return all(_all(values, test) for values, test in found)
 
 
 def _all(values: Sequence[Any], test: Test) -> bool:
     if test in _RANGES:
         low, high = _RANGES[test]
         return _INT.issuperset(map(type, values)) and low <= min(values, default=low) and max(values, default=0) < high
+    if test is _strings:
+        return _objects(values) and _TEXT.issuperset(map(type, chain.from_iterable(v.values() for v in values)))
     return _TEXT.issuperset(map(type, values)) if test is _text else all(map(test, values))
 
 
@@ -223,4 +224,6 @@ def _broken_snapshots(document: Json) -> Iterator[str]:
 
 def _twice(values: Sequence[Any]) -> Any:
     """A value that occurs more than once; None if there is none."""
+    if len(set(values)) == len(values):
+        return None
     return next((value for value, count in Counter(values).items() if count > 1), None)
