@@ -54,6 +54,13 @@ def test_rows_that_violate_it_are_shown(made):
     assert made.refresh().version == 0
 
 
+def test_rows_are_shown_without_bytes_that_are_no_text(tmp_path):
+    bh.write(pa.table({"id": [1, 2], "b": [b"ab", b"\x00\xff"]}), str(tmp_path / "t"), format="delta")
+    for condition, said in (("b IS NULL", "2 rows do not.*a row"), ("id < 2 OR b IS NULL", "1 row does not.*id=2")):
+        with pytest.raises(errors.ConstraintViolationError, match=said):
+            bh.open(str(tmp_path / "t")).add_constraint("c", condition)
+
+
 @pytest.mark.spec("D-247")
 def test_conditions_that_are_none(made):
     with pytest.raises(errors.ColumnNotFoundError):

@@ -17,6 +17,7 @@ from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import SetConstraint
 from boathouse.table.tasks import RowCondition
+from boathouse.types import BinaryType
 from boathouse.types.data_types import children
 
 
@@ -63,7 +64,8 @@ class ConstraintAdded:
 
     def _shown(self, start: Start, names: set[str]) -> str:
         """SQL text that spells the columns of a row by which it is recognised."""
-        fields = [f for f in start.snapshot.schema if f.name in names and not children(f.type)]
+        plain = [f for f in start.snapshot.schema if not children(f.type) and not isinstance(f.type, BinaryType)]
+        fields = [f for f in plain if f.name in names]
         if not fields:
             return "'a row'"
         parts = [
