@@ -16,9 +16,8 @@ from boathouse.bits.protobuf import varint
 from boathouse.errors import BoathouseError, CorruptTableError
 from boathouse.lance.manifests.file import ManifestFile, parse, serialise
 from boathouse.lance.manifests.messages import Manifest, Timestamp, WriterVersion
-from boathouse.lance.manifests.versions import recent
+from boathouse.lance.manifests.versions import FEW, recent
 from boathouse.lance.snapshot import read_transaction
-from boathouse.storage.local import LocalStorage
 
 UNKNOWN = varint(99 << 3 | 2) + varint(3) + b"new"
 
@@ -219,13 +218,13 @@ def test_sections_are_placed_before_the_manifest():
     assert found.index == b"index bytes" and found.manifest.index_section == 0 and found.transaction is None
 
 
-def test_the_newest_of_more_manifests_than_a_page_of_the_listing(kit):
+def test_the_newest_of_more_manifests_than_are_looked_at(kit):
     """A name of the other scheme is found wherever it sorts."""
     t = bh.create(kit.uri, pa.schema([("a", pa.int64())]), format="lance")
-    for i in range(LocalStorage.page + 3):
+    for i in range(FEW + 3):
         t.set_properties({"n": str(i)})
     listed = recent(kit.context)
-    assert [v.version for v in listed[:2]] == [t.version, t.version - 1] and len(listed) == LocalStorage.page
+    assert [v.version for v in listed[:2]] == [t.version, t.version - 1] and len(listed) == FEW
     shutil.copy(kit.manifests()[0], kit.root / "_versions" / "7.manifest")
     with pytest.raises(CorruptTableError, match="both naming schemes"):
         bh.open(kit.uri)

@@ -23,7 +23,7 @@ VERSIONS = "_versions"
 _NAME = re.compile(r"(\d{1,20})\.manifest")
 _MAX = (1 << 64) - 1
 _V2_DIGITS = 20
-_FEW = 16
+FEW = 16
 """So many of the newest files are looked at on a disk."""
 _AFTER_V2 = f"{_MAX}.manifest0"
 """Sorts after every V2 name."""
@@ -81,7 +81,7 @@ def recent(context: TableContext) -> tuple[VersionFile, ...]:
     if there are more. A disk is asked for the names, and then about these files; another store for a page.
     """
     storage, folder = _folder(context)
-    if storage.page < _FEW:
+    if storage.page < FEW:
         found = _parsed(storage.list_dir(folder, _newest_names)[1])
     else:
         infos = storage.list(folder)
@@ -96,10 +96,10 @@ def recent(context: TableContext) -> tuple[VersionFile, ...]:
 
 def _newest_names(names: Sequence[str]) -> list[str]:
     ordered = sorted(names)
-    first = ordered[:_FEW]
+    first = ordered[:FEW]
     found = [v for v in map(parse_name, first) if v is not None]
     alone = found and all(v.scheme == "V2" for v in found)
-    return [*first, *ordered[max(_FEW, bisect_right(ordered, _AFTER_V2) if alone else 0) :]]
+    return [*first, *ordered[max(FEW, bisect_right(ordered, _AFTER_V2) if alone else 0) :]]
 
 
 def missing_version(location: Location, version: int, kept: tuple[VersionFile, ...]) -> VersionNotFoundError:
