@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from delta_million import build
 from harness import DATA, alternate, fresh, record
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -79,6 +80,30 @@ def later(spark: SparkSession, root: Path) -> list:
     return [alternate(f"{FILES:,} files, {n}", {early: first, OURS: last}, OURS) for n, (last, first) in asked.items()]
 
 
+def million(spark: SparkSession, folder: Path) -> list:
+    """A version of 1,009,000 files, of which those of one day are there."""
+    root = build(folder / "million")
+    day = "day = DATE'2024-01-01'"
+    rows = pa.table({"id": range(PER_FILE), "name": ["x"] * PER_FILE, "price": [1.0] * PER_FILE,
+                     "seen": pa.array([0] * PER_FILE, pa.timestamp("us", "UTC"))})  # fmt: skip
+    pq.write_table(rows, root / "one.parquet")
+    table = bh.open(str(root), spark=spark)
+    for uri in table.scan(where=day).files():
+        path = Path(uri.removeprefix("file://"))
+        path.parent.mkdir(exist_ok=True)
+        path.hardlink_to(root / "one.parquet")
+    frame, early = table.to_spark(), "scan(where=)"
+    asked = {
+        "one of 1,000 days, the frame made before": lambda: frame.where(day).count(),
+        "one of 1,000 days, the frame made each time": lambda: table.to_spark().where(day).count(),
+    }
+    first = lambda: table.scan(where=day).to_spark().count()  # noqa: E731
+    return [
+        alternate(f"1,009,000 files, {name}", {early: first, OURS: last}, OURS, target="at most 1.5x")
+        for name, last in asked.items()
+    ]
+
+
 def main() -> None:
     connect = "connect" in sys.argv[1:]
     folder = Path(fresh(DATA / "later"))
@@ -86,6 +111,7 @@ def main() -> None:
     cases = partitioned(spark, folder)
     if not connect:
         cases += later(spark, many_files(folder))
+        cases += million(spark, folder)
     spark.stop()
     record("Spark: conditions and partition columns after to_spark()" + (", Connect" if connect else ""), cases)
 
