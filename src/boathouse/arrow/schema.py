@@ -4,10 +4,13 @@ Types that Arrow lacks are represented by their storage, with the field metadata
 UUID is `fixed_size_binary(16)` marked `uuid` (the `arrow.uuid` extension is read but not produced: Spark and older
 readers refuse it), VARIANT is `struct<metadata: binary, value: binary>` marked `variant`, and also by the keys of the
 extension type `arrow.parquet.variant`, for other libraries; either mark is read. The extension type itself is never
-registered. Field ids are stored as `PARQUET:field_id` if requested.
+registered. Field ids are stored as `PARQUET:field_id` if requested, comments as `comment`, as in Spark and Delta;
+pyiceberg's `doc` is read too.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import pyarrow as pa
 
@@ -16,6 +19,7 @@ from boathouse.errors import UnsupportedTypeError
 
 FIELD_ID = b"PARQUET:field_id"
 MARK = b"boathouse:type"
+COMMENT = b"comment"
 EXTENSION_NAME = b"ARROW:extension:name"
 VARIANT_EXTENSION = "arrow.parquet.variant"
 VARIANT_MARKS = {
@@ -32,19 +36,21 @@ def to_arrow(schema: T.Schema, field_ids: bool = False) -> pa.Schema:
     return pa.schema([to_arrow_field(f, field_ids) for f in schema])
 
 
-def to_arrow_field(field: T.Field, field_ids: bool = False) -> pa.Field:
-    """One field with its marks: field id (if requested) and the type marks of this module."""
+def to_arrow_field(field: T.Field, field_ids: bool = False, comments: bool = False) -> pa.Field:
+    """One field with its marks: field id and comment (if requested) and the type marks of this module."""
     metadata: dict[bytes, bytes] = {}
+    if comments and field.doc is not None:
+        metadata[COMMENT] = field.doc.encode()
     if field_ids and field.id is not None:
         metadata[FIELD_ID] = str(field.id).encode()
     if isinstance(field.type, T.UUIDType):
         metadata[MARK] = b"uuid"
     elif isinstance(field.type, T.VariantType):
         metadata.update(VARIANT_MARKS)
-    return pa.field(field.name, to_arrow_type(field.type, field_ids), field.nullable, metadata or None)
+    return pa.field(field.name, to_arrow_type(field.type, field_ids, comments), field.nullable, metadata or None)
 
 
-def to_arrow_type(type: T.DataType, field_ids: bool = False) -> pa.DataType:
+def to_arrow_type(type: T.DataType, field_ids: bool = False, comments: bool = False) -> pa.DataType:
     """The Arrow type of values of `type`. Raises UnsupportedTypeError."""
     match type:
         case T.NullType():
@@ -76,21 +82,21 @@ def to_arrow_type(type: T.DataType, field_ids: bool = False) -> pa.DataType:
         case T.VariantType():
             return VARIANT_STORAGE
         case _:
-            return _nested_to_arrow(type, field_ids)
+            return _nested_to_arrow(type, field_ids, comments)
 
 
-def _nested_to_arrow(type: T.DataType, field_ids: bool) -> pa.DataType:
+def _nested_to_arrow(type: T.DataType, field_ids: bool, comments: bool) -> pa.DataType:
     match type:
         case T.StructType(fields):
-            return pa.struct([to_arrow_field(f, field_ids) for f in fields])
+            return pa.struct([to_arrow_field(f, field_ids, comments) for f in fields])
         case T.ListType(element):
-            return pa.list_(to_arrow_field(element, field_ids))
+            return pa.list_(to_arrow_field(element, field_ids, comments))
         case T.FixedSizeListType(element, size):
-            return pa.list_(to_arrow_field(element, field_ids), size)
+            return pa.list_(to_arrow_field(element, field_ids, comments), size)
         case T.MapType(key, value):
             # Arrow's map keys are never null, whatever the field says.
-            key_field = to_arrow_field(key, field_ids).with_nullable(False)
-            return pa.map_(key_field, to_arrow_field(value, field_ids))
+            key_field = to_arrow_field(key, field_ids, comments).with_nullable(False)
+            return pa.map_(key_field, to_arrow_field(value, field_ids, comments))
     raise UnsupportedTypeError(f"Arrow has no type for {type}")
 
 
@@ -113,7 +119,12 @@ def from_arrow_field(field: pa.Field, where: str = "") -> T.Field:
     else:
         type = from_arrow_type(field.type, path)
     id = int(metadata[FIELD_ID]) if FIELD_ID in metadata else None
-    return T.Field(field.name, type, field.nullable, id)
+    return T.Field(field.name, type, field.nullable, id, _comment(metadata))
+
+
+def _comment(metadata: Mapping[bytes, bytes]) -> str | None:
+    found = metadata.get(COMMENT, metadata.get(b"doc"))
+    return None if found is None else found.decode(errors="replace")
 
 
 def is_variant_field(field: pa.Field) -> bool:

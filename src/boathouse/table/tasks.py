@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import pyarrow as pa
 
-from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.schema import COMMENT, to_arrow_type
 from boathouse.errors import MissingFileError, NotFoundError
 from boathouse.expr.tree import Expr
 from boathouse.parquet.matching import Matching
@@ -87,9 +87,9 @@ class ReadSpec:
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of the batches that are returned."""
+        """The Arrow schema of the batches that are returned, with the comments of columns."""
         by_name = {c.name: c for c in self.columns}
-        fields = [pa.field(n, to_arrow_type(by_name[n].type), by_name[n].nullable) for n in self.output]
+        fields = [_arrow_field(by_name[n]) for n in self.output]
         hidden = [pa.field(h, to_arrow_type(self.type_of(h)), METADATA_COLUMNS[h].nullable) for h in self.hidden]
         return pa.schema([*fields, *hidden])
 
@@ -98,6 +98,11 @@ class ReadSpec:
         if hidden == PARTITION:
             return StructType(tuple(Field(m.name, m.type) for m in self.partition))
         return METADATA_COLUMNS[hidden].type
+
+
+def _arrow_field(c: ReadColumn) -> pa.Field:
+    comment = {} if c.doc is None else {COMMENT: c.doc}
+    return pa.field(c.name, to_arrow_type(c.type, comments=True), c.nullable, comment or None)
 
 
 @contextmanager

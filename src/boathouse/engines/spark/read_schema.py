@@ -79,17 +79,19 @@ def holds_struct(type: DataType) -> bool:
     return isinstance(type, StructType) or any(isinstance(f.type, StructType) for f in _below(type))
 
 
-def _below(type: DataType) -> Iterator[Field]:
+def _inside(type: DataType) -> tuple[Field, ...]:
     match type:
         case StructType(fields):
-            below = fields
+            return fields
         case ListType(element):
-            below = (element,)
+            return (element,)
         case MapType(key, value):
-            below = (key, value)
-        case _:
-            below = ()
-    for f in below:
+            return (key, value)
+    return ()
+
+
+def _below(type: DataType) -> Iterator[Field]:
+    for f in _inside(type):
         yield f
         yield from _below(f.type)
 
@@ -103,10 +105,9 @@ def shape_of(read: ReadSpec, columns: tuple[ReadColumn, ...]) -> Shape:
     for c in columns:
         name = (c.physical or (c.name,))[0]
         names[c.name] = name
-        physical = _physical(c.type, c.name, rules)
-        if physical != spark_type(c.type, c.name):
+        if _renames(c.type, rules):
             casts.add(c.name)
-        fields.append(S.StructField(name, physical, True, _metadata(c)))
+        fields.append(S.StructField(name, _physical(c.type, c.name, rules), True, _metadata(c)))
     return Shape(tuple(fields), names, frozenset(casts))
 
 
@@ -114,21 +115,29 @@ def _metadata(c: ReadColumn) -> dict[str, Any]:
     return {} if c.default is None else {"EXISTS_DEFAULT": default_sql(c)}
 
 
+def _renames(type: DataType, rules: Matching) -> bool:
+    """Whether a field in the type has another name in the files; Spark casts structs by position, so a cast restores
+    the table's names."""
+    named = type.fields if isinstance(type, StructType) else ()
+    return any(rules.physical_name(f) != f.name for f in named) or any(_renames(f.type, rules) for f in _inside(type))
+
+
 def _physical(type: DataType, path: str, rules: Matching) -> S.DataType:
-    """The type with the names in the files; Spark casts structs by position, so a cast restores the table's names."""
+    """The type with the names in the files, and with the table's nullability and comments."""
     match type:
         case StructType(fields):
             return S.StructType([_physical_field(f, path, rules) for f in fields])
         case ListType(element):
-            return S.ArrayType(_physical(element.type, f"{path}.element", rules))
+            return S.ArrayType(_physical(element.type, f"{path}.element", rules), element.nullable)
         case MapType(key, value):
-            return S.MapType(_physical(key.type, f"{path}.key", rules), _physical(value.type, f"{path}.value", rules))
+            names = _physical(key.type, f"{path}.key", rules)
+            return S.MapType(names, _physical(value.type, f"{path}.value", rules), value.nullable)
     return spark_type(type, path)
 
 
 def _physical_field(f: Field, path: str, rules: Matching) -> S.StructField:
     inner = _physical(f.type, f"{path}.{f.name}", rules)
-    return S.StructField(rules.physical_name(f), inner, True)
+    return S.StructField(rules.physical_name(f), inner, f.nullable, {} if f.doc is None else {"comment": f.doc})
 
 
 def _in_nanoseconds(type: DataType) -> bool:

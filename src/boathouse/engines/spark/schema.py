@@ -78,8 +78,13 @@ _LEAVES: dict[type[S.DataType], DataType] = {
 
 
 def to_spark(fields: Iterable[Field]) -> S.StructType:
-    """The PySpark schema of these fields, every one nullable. Raises UnsupportedTypeError naming the column."""
-    return S.StructType([S.StructField(f.name, spark_type(f.type, f.name), True) for f in fields])
+    """The PySpark schema of these fields with their comments, every one nullable. Raises UnsupportedTypeError naming
+    the column."""
+    return S.StructType([_commented(f, f.name) for f in fields])
+
+
+def _commented(f: Field, column: str) -> S.StructField:
+    return S.StructField(f.name, spark_type(f.type, column), True, {} if f.doc is None else {"comment": f.doc})
 
 
 def spark_type(type: DataType, column: str) -> S.DataType:
@@ -89,7 +94,7 @@ def spark_type(type: DataType, column: str) -> S.DataType:
         return leaf
     match type:
         case StructType(fields):
-            return S.StructType([S.StructField(f.name, spark_type(f.type, f"{column}.{f.name}")) for f in fields])
+            return S.StructType([_commented(f, f"{column}.{f.name}") for f in fields])
         case ListType(element) | FixedSizeListType(element, _):
             return S.ArrayType(spark_type(element.type, f"{column}.element"))
         case MapType(key, value):
