@@ -135,6 +135,7 @@ TRAITS: Final = {
                 f.ChangeFiles,
                 f.Clonable,
                 f.CompactableLog,
+                f.Outlined,
                 f.PropertySteps,
                 f.ProtocolFeatures,
                 f.Restorable,

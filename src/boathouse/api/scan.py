@@ -16,11 +16,12 @@ from boathouse.engines.local import read_table
 from boathouse.errors import MissingRequirementError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.resolve import bind_predicate
-from boathouse.expr.tree import Expr
+from boathouse.expr.tree import Expr, all_of
 from boathouse.ops.handle import Handle
 from boathouse.table.engine import Engine
+from boathouse.table.features import Outlined
 from boathouse.table.metadata_columns import DELETED, SELECTABLE
-from boathouse.table.plan import ScanPlan
+from boathouse.table.plan import HELD_FILES, Later, ScanPlan
 from boathouse.types import Schema
 
 
@@ -138,15 +139,22 @@ class Scan:
         """
         engine = spark_engine(session(self._spark if spark is None else spark))
         plan = self.plan(engine)
-        plan.later = self._later
+        plan.later = self._later(plan.where)
         frame = engine.scan(plan)
         return frame.select(*map(quote, self._output or ())) if self._hidden else frame
 
-    def _later(self, where: Expr) -> pa.ChunkedArray:
-        """The paths of units that may match a condition that came after planning and depends on no time zone."""
+    def _later(self, given: Expr | None) -> Later:
+        """How conditions are answered that come after planning with one that is bound."""
         snapshot = self._handle.snapshot
-        found = snapshot.files(where=bind_predicate(where, snapshot.schema))
-        return pa.chunked_array([batch.column("path") for batch in found], pa.string())
+
+        def units(where: Expr | None) -> Iterator[pa.RecordBatch]:
+            both = [given, None if where is None else bind_predicate(where, snapshot.schema)]
+            known = [c for c in both if c is not None]
+            return snapshot.files(where=all_of(known) if known else None)
+
+        outlined = snapshot.offers(Outlined)
+        outline = None if outlined is None else outlined.outline(HELD_FILES)
+        return Later(units, f"{snapshot.identity} {given!r}", outline)
 
     @located
     def count(self) -> int:

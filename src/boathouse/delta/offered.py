@@ -19,6 +19,7 @@ Offered = (
     | features.Examination
     | features.LiveFiles
     | features.MetadataTables
+    | features.Outlined
     | features.PropertySteps
     | features.ProtocolFeatures
     | features.Restorable
@@ -68,6 +69,10 @@ def offered(table: DeltaSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.table.inspection import CommonTables
 
             found = CommonTables(cast("Snapshot", table), metrics=True)
+        case features.Outlined:
+            from boathouse.delta.outline import DeltaOutline
+
+            found = DeltaOutline(table)
         case features.PropertySteps:
             from boathouse.delta.features.row_tracking import DeltaPropertySteps
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import ChosenFiles
 from boathouse.expr.tree import Expr
+from boathouse.table.features.outline import Outline
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadSpec, ScanTask
 
@@ -27,12 +29,29 @@ class PlannedUnits:
     certain: pa.ChunkedArray | None = None
 
 
+HELD_FILES: Final = 50_000
+"""The list of more files than these is not held for queries that may come later, where there is another way."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Later:
+    """How conditions that come after planning are answered.
+
+    `units` gives FILES of the units of the plan that may match one, which is not bound and depends on no time zone;
+    `identity` tells the plan from plans of other tables, versions and conditions; `outline` is what is known of all
+    units, if anything is.
+    """
+
+    units: Callable[[Expr | None], Iterator[pa.RecordBatch]]
+    identity: str
+    outline: Outline | None = None
+
+
 class ScanPlan:
     """The result of pruning, which may be longer than memory: `parts` and `tasks` stream it, `units` collects it.
 
-    The first part is planned at once, so that what prevents reading the table is raised by planning. `tally` is
-    complete once the plan has been read to its end. `later`, if whoever planned gave it, answers conditions that come
-    after planning: the paths of units of the version that may match one, which is not bound.
+    The `first` part is planned at once, so that what prevents reading the table is raised by planning. `tally` is
+    complete once the plan has been read to its end. `later` is set by whoever planned, if conditions come after that.
     """
 
     def __init__(
@@ -45,7 +64,8 @@ class ScanPlan:
         self._planned = planned
         started = planned()
         first = list(islice(started, 1))
-        self.later: Callable[[Expr], pa.ChunkedArray] | None = None
+        self.later: Later | None = None
+        self.first = first[0] if first else None
         self._begun: Iterator[PlannedUnits] | None = chain(first, started)
         self._whole: PlannedUnits | None = None
         self._check(first)

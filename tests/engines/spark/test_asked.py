@@ -2,22 +2,29 @@
 
 import datetime as dt
 import math
+import os
 import subprocess
 import sys
 import textwrap
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from operator import or_
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyspark.errors import ArithmeticException
+from pyspark.errors import ArithmeticException, IllegalArgumentException
 from pyspark.sql import functions as F
 
 import boathouse as bh
 from boathouse.engines.spark import asked, statuses
 from boathouse.engines.spark.catalyst import Catalyst
 from boathouse.engines.spark.session import facts
+from boathouse.errors import MissingFileError
+from boathouse.table.features import Outlined
+from boathouse.types import INT64, STRING, Field, ListType, Schema, StructType
+from makers.traits import TRAITS
 
 pytestmark = pytest.mark.spark
 FILES, ROWS = 8, 50
@@ -33,6 +40,7 @@ def part(i: int) -> pa.Table:
             "s": [f"file {i}, row {j:02}" for j in range(ROWS)],
             "f": [math.nan if j == 7 else float(n) for j, n in enumerate(ids)],
             "ts": pa.array([dt.datetime(2020, 11, 1, i, tzinfo=dt.UTC)] * ROWS, pa.timestamp("us", "UTC")),
+            "ntz": pa.array([dt.datetime(2020, 11, 1, i, 30)] * ROWS, pa.timestamp("us")),
             "st": [{"x": n, "y": str(n)} for n in ids],
         }
     )
@@ -118,6 +126,9 @@ def test_instants_where_a_text_means_two(table, spark, zone):
             rows = frame.where(f"ts = {instant}")
             assert (rows.count(), read(rows.select("id"))) == (ROWS, 1)
             assert frame.where(f"ts > {instant}").count() == ROWS * (FILES - 1 - hour)
+            local = f"TIMESTAMP_NTZ'2020-11-01T{hour:02}:30:00'"
+            rows = frame.where(f"ntz >= {local} AND ntz < {local} + INTERVAL 1 MINUTE")
+            assert (rows.count(), read(rows.select("id"))) == (ROWS, 1)
         many = ", ".join(f"TIMESTAMP'2020-11-01T07:{m:02}:00Z'" for m in range(14))
         assert read(frame.where(f"ts IN ({many})")) == 1
     finally:
@@ -230,23 +241,164 @@ def test_sizes_decide_what_is_broadcast(table, spark):
     assert "BroadcastHashJoin" in joined._jdf.queryExecution().executedPlan().toString()
 
 
-def test_columns_are_the_tables(spark, tmp_path):
-    for format in ("delta", "iceberg"):
-        schema = bh.types.Schema(
-            (
-                bh.types.Field("id", bh.types.INT64, False, doc="the key"),
-                bh.types.Field("v", bh.types.STRING, doc="more"),
-            )
-        )
-        t = bh.create(str(tmp_path / format), schema, format=format)
-        t.append(pa.table({"id": [1, 2], "v": ["a", None]}))
-        fields = bh.open(str(tmp_path / format), spark=spark).to_spark().schema.fields
-        assert [(f.name, f.nullable, f.metadata.get("comment")) for f in fields] == [
-            ("id", False, "the key"), ("v", True, "more")
-        ]  # fmt: skip
-        copy = bh.write(t.to_spark(spark), str(tmp_path / f"{format} copy"), format=format)
-        assert copy is not None
-        assert [f.doc for f in bh.open(str(tmp_path / f"{format} copy")).schema] == ["the key", "more"]
+@pytest.mark.parametrize("format", ["delta", "iceberg"])
+def test_columns_are_the_tables(spark, tmp_path, format):
+    inner = StructType((Field("x", INT64, False, doc="inner"), Field("y", INT64)))
+    many = ListType(Field("element", StructType((Field("z", STRING, False, doc="deep"),)), False))
+    plain = (Field("id", INT64, False, doc="the key"), Field("v", STRING, doc="more"))
+    uri = str(tmp_path / format)
+    t = bh.create(uri, Schema((*plain, Field("st", inner), Field("l", many))), format=format)
+    t.append([{"id": i, "v": v, "st": {"x": i, "y": None}, "l": [{"z": "a"}]} for i, v in ((1, "a"), (2, None))])
+    frame = bh.open(uri, spark=spark).to_spark()
+    fields = frame.schema.fields
+    told = [(f.name, f.nullable, f.metadata.get("comment")) for f in fields]
+    assert told == [("id", False, "the key"), ("v", True, "more"), ("st", True, None), ("l", True, None)]
+    if facts(spark).version >= (4, 1):  # structs are read by tasks before
+        assert [(f.nullable, f.metadata) for f in fields[2].dataType] == [(False, {"comment": "inner"}), (True, {})]
+        deep = fields[3].dataType
+        assert not deep.containsNull and not deep.elementType[0].nullable
+    assert frame.where("st.x = 2 AND l[0].z = 'a'").count() == 1
+    assert frame.unionAll(frame.selectExpr("id", "v", "st", "array(struct('b' AS z)) AS l")).count() == 4
+    for i, source in enumerate((frame, t.to_arrow(), t)):
+        bh.write(source, f"{uri} copy {i}", format=format)
+        copied = [(f.name, f.doc) for _, f in bh.open(f"{uri} copy {i}").schema.walk() if f.doc]
+        assert copied == [("id", "the key"), ("v", "more"), ("x", "inner"), ("z", "deep")]
+
+
+@pytest.fixture
+def files(spark, tmp_path):
+    """A Delta table of these tables, a file each."""
+
+    def made(*parts: pa.Table, **options):
+        for rows in parts:
+            bh.write(rows, str(tmp_path / "made"), mode="append", format="delta", **options)
+        return bh.open(str(tmp_path / "made"), spark=spark)
+
+    return made
+
+
+def test_fields_of_structs_that_a_query_needs_few_of(files, spark):
+    """Spark numbers the fields that it reads, and not those of the table."""
+    if facts(spark).version < (4, 1):
+        pytest.skip("structs are read by tasks")
+    struct = pa.struct(
+        [("x", pa.int64()), ("y", pa.int64()), ("in", pa.struct([("a", pa.int64()), ("b", pa.int64())]))]
+    )
+    rows = [{"x": i, "y": 100 + i, "in": {"a": 200 + i, "b": 300 + i}} for i in range(3)]
+    frame = files(*(pa.table({"id": [i], "st": pa.array([r], struct)}) for i, r in enumerate(rows))).to_spark()
+    for where in ("st.y = 101", "st.`in`.b = 301", "st.x = 1 AND st.`in`.a > 200"):
+        found = frame.where(where).select("id")
+        assert (read(found), [r.id for r in found.collect()]) == (1, [1]), where
+
+
+def test_columns_that_are_called_like_those_of_files(files):
+    names = ("file_size", "file_name", "file_path", "row_index", "file_block_start")
+    frame = files(*(pa.table({"id": [i], **{n: pa.array([-i - 1], pa.int64()) for n in names}}) for i in range(3)))
+    frame = frame.to_spark()
+    assert frame.where("_metadata.file_size > 100").count() == 3
+    assert frame.where("_metadata.row_index = 0 AND _metadata.file_block_start = 0").count() == 3
+    assert frame.where("_metadata.file_name LIKE '%.parquet'").count() == 3
+    found = frame.where("file_size = -2 AND id = 1 AND _metadata.file_size > 100").select("id", "row_index")
+    assert (read(found), [tuple(r) for r in found.collect()]) == (1, [(1, -2)])
+
+
+def test_a_column_that_is_called_like_the_unit(files):
+    table = files(
+        *(pa.table({"id": [0, 1, 2], "__UNIT": [i] * 3, "__unit_": [i + 10] * 3}) for i in range(3)),
+        properties={"delta.enableDeletionVectors": "true"},
+    )
+    table.delete("id = 1 AND `__UNIT` < 2")
+    rows = sorted(tuple(r) for r in table.to_spark().collect())
+    assert rows == [(0, 0, 10), (0, 1, 11), (0, 2, 12), (1, 2, 12), (2, 0, 10), (2, 1, 11), (2, 2, 12)]
+
+
+def test_filters_with_queries_in_them_and_deep_ones(files, spark):
+    frame = files(*(pa.table({"id": [i], "n": [i]}) for i in range(3))).to_spark()
+    frame.createOrReplaceTempView("three")
+    assert frame.where("id = (SELECT max(id) FROM range(2))").count() == 1
+    assert frame.where("id = (SELECT max(id) FROM range(2)) AND n < 2").count() == 1
+    queries = "id IN (SELECT id FROM range(1)) OR n = (SELECT 2L)"
+    assert spark.sql(f"SELECT * FROM three WHERE {queries}").count() == 2
+    assert spark.sql("SELECT * FROM three t WHERE EXISTS (SELECT 1 FROM range(2) r WHERE r.id = t.id)").count() == 2
+    deep = reduce(or_, [(F.col("id") == i) & (F.col("n") >= i) for i in range(2, 152)])
+    assert (frame.where(deep).count(), read(frame.where(deep).select("id"))) == (1, 3)
+
+
+def test_zeros_and_nan_among_many_values(files):
+    values = [0.0, -0.0, 1.5, math.nan, None]
+    frame = files(*(pa.table({"id": [i], "f": pa.array([v], pa.float64())}) for i, v in enumerate(values))).to_spark()
+    for zero in ("0.0D", "-0.0D"):
+        many = ", ".join([zero, *(f"{n}.0D" for n in range(20, 32))])
+        assert [r.id for r in frame.where(f"f IN ({many})").orderBy("id").collect()] == [0, 1]
+        assert [r.id for r in frame.where(f"f NOT IN ({many})").orderBy("id").collect()] == [2, 3]
+
+
+@pytest.fixture
+def searched(table, uri, spark, monkeypatch):
+    """The table as one of so many files that each query looks for them, of which Delta knows enough to do so."""
+    monkeypatch.setattr("boathouse.api.scan.HELD_FILES", 3)
+    frame = table.to_spark()
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert ("about 8 files" in plan) == (Outlined in TRAITS[table.format].offers)
+    return frame
+
+
+def test_files_that_each_query_looks_for(searched, table, uri, spark):
+    seen = {}
+    for where in CONDITIONS if "st" in searched.columns else CONDITIONS.keys() - {"st.x = 60"}:
+        rows = searched.where(where)
+        seen[where] = (rows.count(), read(rows.select("id")))
+    expected = dict(CONDITIONS)
+    for where in ("f > 390", "f < 10 AND f > 5"):
+        expected[where] = (CONDITIONS[where][0], len(table.scan(where=where).files()))
+    assert seen == {where: expected[where] for where in seen}
+    assert searched.count() == 400 and read(searched.select("id")) == 8
+    assert sorted(searched.inputFiles()) == sorted(f"file://{f.removeprefix('file://')}" for f in table.scan().files())
+    assert [tuple(r) for r in searched.groupBy("p").count().orderBy("p").collect()] == [(i, 100) for i in range(4)]
+    early = table.scan(where="id < 100").to_spark()
+    assert (early.count(), read(early.where("id > 60").select("id"))) == (100, 1)
+    same = searched.where("p = 2")._jdf.queryExecution().analyzed()
+    assert same.sameResult(bh.open(uri, spark=spark).to_spark().where("p = 2")._jdf.queryExecution().analyzed())
+
+
+def test_versions_and_conditions_of_searched_files_are_told_apart(searched, table, uri, spark):
+    searched.cache()
+    try:
+        assert searched.count() == 400
+        early = table.scan(where="id < 100").to_spark()
+        assert early.count() == 100 and table.scan(where="id < 99").to_spark().count() == 99
+        table.append(part(FILES).select(table.schema.names))
+        newer = bh.open(uri, spark=spark).to_spark()
+        assert (newer.count(), newer.where("id >= 400").count(), searched.count()) == (450, 50, 400)
+    finally:
+        searched.unpersist()
+
+
+def test_of_many_files_with_deleted_rows_the_list_is_held(files, monkeypatch):
+    monkeypatch.setattr("boathouse.api.scan.HELD_FILES", 3)
+    parts = [part(i).drop_columns("st") for i in range(5)]
+    table = files(*parts, properties={"delta.enableDeletionVectors": "true"})
+    assert "about 5 files" in table.to_spark()._jdf.queryExecution().executedPlan().toString()
+    table.delete("id = 60")
+    frame = table.to_spark()
+    assert table.scan().explain().with_deletes == 1
+    assert "about" not in frame._jdf.queryExecution().executedPlan().toString()
+    assert frame.count() == 249 and frame.where("id IN (60, 61)").count() == 1
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_file_that_is_gone_is_named(table, uri, spark, monkeypatch, held):
+    if not held:
+        monkeypatch.setattr("boathouse.api.scan.HELD_FILES", 3)
+    frame = table.to_spark()
+    gone = bh.open(uri).scan(where="id = 54").files()[0].removeprefix("file://")
+    os.remove(gone)
+    assert frame.where("id = 154").count() == 1
+    with pytest.raises(IllegalArgumentException, match=f"MissingFileError: version {table.version} of the table") as e:
+        frame.where("id = 54").count()
+    assert os.path.basename(gone) in str(e.value)
+    with pytest.raises(MissingFileError, match=f"version {table.version} of the table"):
+        bh.write(frame.where("id = 54"), f"{uri} copy", format=table.format)
 
 
 def test_statuses_are_what_hadoop_reads(spark):

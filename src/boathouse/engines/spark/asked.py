@@ -3,36 +3,39 @@ come later choose files when each query is planned. Classic sessions only."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from hashlib import sha256
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
-from boathouse.arrow.schema import to_arrow_type
-from boathouse.engines.spark.catalyst import Catalyst, Numbers
-from boathouse.engines.spark.constants import carried, carrier, partition_values, restored
-from boathouse.engines.spark.file_index import FileIndex, Files, Pruning
+from boathouse.engines.spark.catalyst import Catalyst
+from boathouse.engines.spark.file_index import FileIndex
+from boathouse.engines.spark.file_lists import FileList, Held, Listing, Searched
 from boathouse.engines.spark.groups import Group, Rows
 from boathouse.engines.spark.read_schema import Shape, quoted
 from boathouse.engines.spark.reader import OPTIONS, SKIPS_NOTHING
 from boathouse.engines.spark.schema import spark_type
+from boathouse.engines.spark.tuples import Constants, Tuples
 from boathouse.expr.tree import Column as Name
 from boathouse.expr.tree import Expr
 from boathouse.table.metadata_columns import UNIT
-from boathouse.table.plan import ScanPlan
+from boathouse.table.plan import PlannedUnits, ScanPlan
 from boathouse.table.tasks import ReadColumn
-from boathouse.types import INT64, BooleanType, DataType, DateType, IntegerType, StringType, TimestampType
+from boathouse.types import INT64
 
-_UNIT = "__unit"
-_PREFIX = "__p"
-_ARROW = {"boolean": pa.bool_(), "bigint": pa.int64(), "int": pa.int32(), "string": pa.string()}
+Unreadable = Callable[[pa.Table], str | None]
+Spelled = Callable[[pa.Table], pa.Table]
+
+_UNIT: Final = "__unit"
+_PREFIX: Final = "__p"
 _FOUND: WeakKeyDictionary[SparkSession, str | None] = WeakKeyDictionary()
 
 
@@ -47,86 +50,124 @@ def asking_obstacle(spark: SparkSession, units: pa.Table) -> str | None:
     return _FOUND[spark]
 
 
+def searches(spark: SparkSession, plan: ScanPlan) -> bool:
+    """Whether each query looks for the plan's files, so that making a frame looks at a part of them only."""
+    known = plan.later is not None and plan.later.outline is not None
+    if not known or plan.first is None or UNIT in plan.read.hidden:
+        return False
+    return asking_obstacle(spark, plan.first.units) is None
+
+
+def looked_at(spark: SparkSession, plan: ScanPlan) -> PlannedUnits:
+    """The units of a plan that are looked at when a frame is made: all, or the first where queries search."""
+    return plan.first if plan.first is not None and searches(spark, plan) else plan.whole
+
+
 def _fault(spark: SparkSession) -> str | None:
     """Asks for the files of a relation that has none, with a filter on each kind of column."""
-    asked: list[Expr] = []
-
-    def ask(where: Expr) -> pa.ChunkedArray:
-        asked.append(where)
-        return pa.chunked_array([], pa.string())
-
     try:
         catalyst = Catalyst.of(spark)
         partition = S.StructType([S.StructField("p", S.LongType())])
-        none = Files(pa.array([], pa.string()), pa.array([], pa.string()), np.zeros(0, np.int64), np.zeros(0, np.int64))
-        rows = catalyst.rows(spark.createDataFrame(pa.table({"p": [1]})))
+        probe = _Probe(catalyst.rows(spark.createDataFrame(pa.table({"p": [1]}))))
         known = {"x": Name(("x",), type=INT64), "p": Name(("p",), type=INT64)}
-        schema = catalyst.schema(partition)
-        index = FileIndex(catalyst, none, schema, rows, known, Pruning(ask), "a probe", "")
+        index = FileIndex(catalyst, probe, catalyst.schema(partition), known, "a probe")
         frame = catalyst.frame(spark, index, partition, S.StructType([S.StructField("x", S.LongType())]), OPTIONS)
         found = frame.where("x = 5 AND p = 1").collect()
     except (Py4JError, PySparkException, AttributeError, TypeError) as error:
         return f"Spark {spark.version} does not ask for files: {str(error).strip().splitlines()[0][:200]}"
-    if found or not asked:
+    if found or not probe.asked:
         return f"Spark {spark.version} does not ask for files"
     return None
 
 
-class Asked:
-    """A source of rows for `native_frame`: relations whose files Spark asks for."""
+class _Probe:
+    """No files, and whether a query asked for them in the way that it should."""
 
-    def __init__(self, spark: SparkSession, plan: ScanPlan) -> None:
+    identity, words, bytes = "none", "no files", 0
+
+    def __init__(self, rows: object) -> None:
+        self._rows = rows
+        self.asked = False
+
+    def all(self) -> pa.Array:
+        return pa.array([], pa.string())
+
+    def matching(self, where: Expr | None, accepted: Callable[[object], object] | None) -> Listing:
+        judged = None if accepted is None else list(accepted(self._rows))  # type: ignore[call-overload]
+        self.asked = where is not None and judged == [True]
+        none = np.zeros(0, np.int64)
+        return Listing(self.all(), none, none, self._rows)
+
+
+class Asked:
+    """A source of rows for `native_frame`: relations whose files Spark asks for.
+
+    Of files that each query looks for, `obstacle` says why Spark cannot read some, and `spelled` how it knows them.
+    """
+
+    def __init__(self, spark: SparkSession, plan: ScanPlan, obstacle: Unreadable, spelled: Spelled) -> None:
         self._spark = spark
         self._catalyst = Catalyst.of(spark)
         self._read = plan.read
-        self._pruning = None if plan.later is None else Pruning(plan.later)
+        self._later = plan.later
+        self._searches = searches(spark, plan)
+        self._obstacle, self._spelled = obstacle, spelled
 
     def rows(self, group: Group, stored: Sequence[ReadColumn], shape: Shape, skips: bool) -> Rows:
         """The rows of one group; `stored` are its columns that its files have."""
-        constants = [c for c in self._read.columns if c.name in group.constants]
         with_unit = group.deleted or UNIT in self._read.hidden
-        partition = [S.StructField((c.physical or (c.name,))[0], spark_type(c.type, c.name)) for c in constants]
-        table = _values(group, constants, with_unit)
-        numbers, first = _tuples(table, group.units.num_rows)
-        if with_unit:
-            partition.append(S.StructField(_UNIT, S.LongType(), False))
-        distinct = table.take(pa.array(first)) if table.num_columns else None
-        rows = self._catalyst.rows(None if distinct is None else self._restored(distinct, constants, partition))
-        for i, c in enumerate(constants):
-            partition[i].nullable = c.nullable or distinct is None or distinct.column(i).null_count > 0
-        named = {f.name: Name((c.name,), type=c.type) for f, c in zip(partition, constants, strict=False)}
+        constants = self._constants(group, with_unit, {f.name.lower() for f in shape.fields})
+        files, constants = self._files(group, constants)
+        partition = list(constants.fields)
+        named = {f.name: Name((c.name,), type=c.type) for f, c in zip(partition, constants.columns, strict=False)}
         named |= {shape.names[c.name]: Name((c.name,), type=c.type) for c in stored if c.name not in shape.casts}
-        files = Files(
-            group.paths.combine_chunks(),
-            group.units.column("path").combine_chunks(),
-            group.units.column("size").to_numpy(),
-            numbers,
-        )
+        named = {name: column for name, column in named.items() if name not in self._catalyst.file_fields}
         struct = S.StructType(partition)
-        index = FileIndex(
-            self._catalyst,
-            files,
-            self._catalyst.schema(struct),
-            rows,
-            named,
-            self._pruning,
-            self._read.version,
-            "" if distinct is None else _digest(distinct, struct),
-        )
+        index = FileIndex(self._catalyst, files, self._catalyst.schema(struct), named, self._read.version)
         data = S.StructType([_required(c, shape, f) for c, f in zip(stored, shape.fields, strict=True)])
         frame = self._catalyst.frame(self._spark, index, struct, data, OPTIONS if skips else OPTIONS | SKIPS_NOTHING)
         kept = [F.col(quoted(f.name)).alias(f"{_PREFIX}{i}") for i, f in enumerate(partition)]
-        values = {c.name: F.col(f"{_PREFIX}{i}") for i, c in enumerate(constants)}
-        unit = F.col(f"{_PREFIX}{len(constants)}") if with_unit else None
+        values = {c.name: F.col(f"{_PREFIX}{i}") for i, c in enumerate(constants.columns)}
+        unit = F.col(f"{_PREFIX}{len(constants.columns)}") if with_unit else None
         return Rows(frame, tuple(kept), values, unit, unit, group.units.column("unit").combine_chunks())
 
-    def _restored(
-        self, values: pa.Table, constants: Sequence[ReadColumn], partition: Sequence[S.StructField]
-    ) -> DataFrame:
-        columns: list[Column] = [restored(F.col(f"c{i}"), c.type, c.name) for i, c in enumerate(constants)]
-        columns += [F.col(f"c{i}") for i in range(len(constants), values.num_columns)]
-        named = [c.alias(f.name) for c, f in zip(columns, partition, strict=True)]
-        return self._spark.createDataFrame(values).select(*named)
+    def _constants(self, group: Group, with_unit: bool, taken: set[str]) -> Constants:
+        """The columns of the group that are constant in its files; `taken` are names in the files, in small letters."""
+        columns = tuple(c for c in self._read.columns if c.name in group.constants)
+        fields = [S.StructField((c.physical or (c.name,))[0], spark_type(c.type, c.name), c.nullable) for c in columns]
+        if with_unit:
+            name = _UNIT
+            while name in taken | {f.name.lower() for f in fields}:
+                name += "_"
+            fields.append(S.StructField(name, S.LongType(), False))
+        return Constants(columns, tuple(group.constants[c.name] for c in columns), tuple(fields))
+
+    def _files(self, group: Group, constants: Constants) -> tuple[FileList, Constants]:
+        """The group's files; fields of constants are nullable also where one of its files has a null."""
+        if self._searches and self._later is not None:
+            schema = group.units.schema
+            return Searched(
+                self._spark, self._catalyst, self._later, constants, schema, self._obstacle, self._spelled
+            ), constants
+        tuples = constants.of(group.units)
+        constants = replace(constants, fields=tuple(_nullable(constants, tuples)))
+        held = Held(
+            group.paths.combine_chunks(),
+            group.units.column("path").combine_chunks(),
+            group.units.column("size").to_numpy(),
+            tuples,
+            self._catalyst.rows(constants.restored(self._spark, tuples)),
+            self._later,
+        )
+        return held, constants
+
+
+def _nullable(constants: Constants, tuples: Tuples) -> list[S.StructField]:
+    found = []
+    for i, f in enumerate(constants.fields):
+        nullable = f.nullable or tuples.values.column(i).null_count > 0
+        found.append(S.StructField(f.name, f.dataType, nullable))
+    return found
 
 
 def _required(c: ReadColumn, shape: Shape, f: S.StructField) -> S.StructField:
@@ -134,43 +175,3 @@ def _required(c: ReadColumn, shape: Shape, f: S.StructField) -> S.StructField:
     if c.nullable or c.default is not None or c.name in shape.casts:
         return f
     return S.StructField(f.name, f.dataType, False, f.metadata)
-
-
-def _values(group: Group, constants: Sequence[ReadColumn], with_unit: bool) -> pa.Table:
-    """A column of plain values for each constant of the files, one row a file."""
-    plain = [_plain(partition_values(group.units, group.constants[c.name]), c.type) for c in constants]
-    if with_unit:
-        plain.append(group.units.column("unit").combine_chunks())
-    return pa.table(plain, names=[f"c{i}" for i in range(len(plain))])
-
-
-def _plain(values: pa.ChunkedArray, type: DataType) -> pa.Array:
-    """The values in the form of `carrier`."""
-    found = values.combine_chunks()
-    match type:
-        case StringType() | BooleanType():
-            return found
-        case IntegerType():
-            return found.cast(pa.int64())
-        case DateType():
-            return found.cast(pa.date32()).cast(pa.int32())
-        case TimestampType():
-            return found.cast(to_arrow_type(type)).cast(pa.int64())
-    return pa.array(carried(values, type), _ARROW[str(carrier(type))])
-
-
-def _tuples(values: pa.Table, count: int) -> tuple[Numbers, Numbers]:
-    """For each of `count` rows the number of its tuple of values, and the first row of each tuple."""
-    found = np.zeros(count, np.int64)
-    for column in values.columns:
-        codes = column.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
-        _, found = np.unique(found * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
-    _, first, numbers = np.unique(found, return_index=True, return_inverse=True)
-    return numbers, first
-
-
-def _digest(values: pa.Table, struct: S.StructType) -> str:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, values.schema) as writer:
-        writer.write_table(values.combine_chunks())
-    return sha256(sink.getvalue().to_pybytes() + struct.json().encode()).hexdigest()

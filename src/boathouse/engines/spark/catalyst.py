@@ -12,6 +12,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as S
@@ -19,6 +20,7 @@ from pyspark.sql import types as S
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 FILE_INDEX: Final = "org.apache.spark.sql.execution.datasources.FileIndex"
+_ROW_INDEX: Final = "_tmp_metadata_row_index"
 _KNOWN: WeakKeyDictionary[SparkSession, Catalyst] = WeakKeyDictionary()
 
 
@@ -56,7 +58,9 @@ class Catalyst:
         self._handles = _Handles(self)
         self._illegal = jvm.java.lang.IllegalArgumentException
         self._row = jvm.org.apache.spark.sql.catalyst.InternalRow
-        self.no_filters = jvm.PythonUtils.toSeq([])
+        fields = self._parquet().metadataSchemaFields()
+        self.file_fields = frozenset(fields.apply(i).name() for i in range(fields.size())) | {_ROW_INDEX}
+        """What filters call the fields of `_metadata`: nothing tells them from columns of these names."""
 
     def named(self, name: str) -> Any:
         """A class of the JVM."""
@@ -100,9 +104,17 @@ class Catalyst:
         return frame._jdf.queryExecution().executedPlan().executeCollect()
 
     def trees(self, filters: Any) -> list[tuple[Any, list[dict[str, Any]]]]:
-        """Expressions of a Scala Seq, each with its nodes in order, parents first."""
-        found = (filters.apply(i) for i in range(filters.size()))
-        return [(e, json.loads(e.toJSON())) for e in found]
+        """Expressions of a Scala Seq, each with its nodes in order, parents first. Those that Spark cannot describe are
+        left out, and those with a query in them: its nodes are numbered too, and it runs later."""
+        found = [(e, self._nodes(e)) for e in (filters.apply(i) for i in range(filters.size()))]
+        return [(e, nodes) for e, nodes in found if nodes and not any("plan" in n for n in nodes)]
+
+    def _nodes(self, expression: Any) -> list[dict[str, Any]]:
+        try:
+            nodes: list[dict[str, Any]] = json.loads(expression.toJSON())
+        except (Py4JError, ValueError, RecursionError):
+            return []
+        return nodes
 
     def accepted(self, filters: Any, partition: Any, rows: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """For each row of an InternalRow[] with this schema whether Spark finds that it satisfies all filters."""

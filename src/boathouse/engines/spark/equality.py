@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from boathouse.engines.spark.sources import to_frame
 from boathouse.registry import tasks
-from boathouse.table.plan import ScanPlan
+from boathouse.table.plan import PlannedUnits
 from boathouse.table.tasks import ReadColumn, ReadSpec, data_files_of
 from boathouse.table.units import EQUALITY
 from boathouse.types import FloatType
@@ -25,9 +25,9 @@ MAX_COMBINATIONS = 16
 _PREFIX = "__k"
 
 
-def equality_obstacle(plan: ScanPlan) -> str | None:
+def equality_obstacle(read: ReadSpec, planned: PlannedUnits) -> str | None:
     """Why a join cannot drop the rows that equality deletes match; None if nothing does, or there are none."""
-    found = plan.deletes.filter(pc.equal(plan.deletes.column("kind"), EQUALITY))
+    found = planned.deletes.filter(pc.equal(planned.deletes.column("kind"), EQUALITY))
     if found.num_rows == 0:
         return None
     rows = found.column("rows")
@@ -37,11 +37,11 @@ def equality_obstacle(plan: ScanPlan) -> str | None:
     if count > MAX_KEYS:
         return f"equality deletes with {count:,} keys are too many to broadcast"
     ids = set(pc.list_flatten(found.column("keys")).to_pylist())
-    floats = next((c.name for c in plan.read.columns if c.field_id in ids and isinstance(c.type, FloatType)), None)
+    floats = next((c.name for c in read.columns if c.field_id in ids and isinstance(c.type, FloatType)), None)
     if floats is not None:
         return f"equality deletes by `{floats}`: Spark takes 0.0 and -0.0 for equal"
     known = set(found.column("delete").to_pylist())
-    lists = plan.units.column("deletes").to_pylist()
+    lists = planned.units.column("deletes").to_pylist()
     combinations = len({tuple(n for n in numbers or () if n in known) for numbers in lists} - {()})
     if combinations > MAX_COMBINATIONS:
         return f"equality deletes in {combinations} combinations, each of which would be a scan of its own"

@@ -51,6 +51,8 @@ _OPERATORS: Final[Mapping[str, ComparisonOp]] = {
     "GreaterThanOrEqual": ">=",
 }
 _FLIPPED: Final[Mapping[str, ComparisonOp]] = {"=": "=", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+MAX_DEPTH: Final = 100
+"""Deeper filters are not read: what evaluates conditions calls itself, and Python not much deeper."""
 _REPLACED: Final = "\ufffd"
 """What Java shows for bytes that are no text."""
 
@@ -77,13 +79,21 @@ def implied(nodes: Sequence[Mapping[str, Any]], columns: Mapping[str, Expr], val
 
     `nodes` are the filter's, parents first; `columns` are by the names that Spark knows them by, with their types.
     """
-    return _Reader(columns, values).implied(_tree(iter(enumerate(nodes))))
+    tree = _tree(iter(enumerate(nodes)), MAX_DEPTH)
+    return None if tree is None else _Reader(columns, values).implied(tree)
 
 
-def _tree(nodes: Iterator[tuple[int, Mapping[str, Any]]]) -> _Node:
+def _tree(nodes: Iterator[tuple[int, Mapping[str, Any]]], depth: int) -> _Node | None:
+    """None for a tree that is deeper."""
     number, fields = next(nodes)
     kind = str(fields["class"]).rpartition(".")[2]
-    return _Node(kind, number, fields, tuple(_tree(nodes) for _ in range(int(fields["num-children"]))))
+    children = []
+    for _ in range(int(fields["num-children"])):
+        child = _tree(nodes, depth - 1) if depth else None
+        if child is None:
+            return None
+        children.append(child)
+    return _Node(kind, number, fields, tuple(children))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +127,16 @@ class _Reader:
                 value = self._column(node.children[0])
                 return None if value is None else IsNull(value) if node.kind == "IsNull" else Not(IsNull(value))
             case "In":
-                return self._among(node.children[0], [self._literal(c) for c in node.children[1:]])
+                column = self._column(node.children[0])
+                if column is None:
+                    return None
+                return _among(column, [_value(c, column, self.values) for c in node.children[1:]])
             case "InSet":
-                members = self.values.members(node.number)
-                return None if members is None else self._among(node.children[0], members)
+                column, texts = self._column(node.children[0]), self.values.members(node.number)
+                return None if column is None or texts is None else _among(column, [_member(t, column) for t in texts])
             case "StartsWith":
-                value, prefix = self._column(node.children[0]), self._literal(node.children[1])
-                known = value is not None and isinstance(value.type, StringType) and prefix is not None
-                given = (
-                    _value(prefix, value, self.values) if known and prefix is not None and value is not None else None
-                )
-                return None if given is None or value is None else Function("startswith", (value, given))
+                text, prefix = node.children
+                return self._with_literal(text, prefix, lambda v, given: Function("startswith", (v, given)))
             case "AttributeReference":
                 value = self._column(node)
                 return value if value is not None and isinstance(value.type, BooleanType) else None
@@ -136,60 +145,61 @@ class _Reader:
     def _comparison(self, op: ComparisonOp, left: _Node, right: _Node) -> Expr | None:
         if left.kind == "Literal":
             left, right, op = right, left, _FLIPPED[op]
-        column, literal = self._column(left), self._literal(right)
-        if column is None or literal is None:
-            return None
-        value = _value(literal, column, self.values)
-        return None if value is None else Comparison(op, column, value)
+        return self._with_literal(left, right, lambda column, value: Comparison(op, column, value))
 
-    def _among(self, left: _Node, options: Sequence[_Node | str | None]) -> Expr | None:
+    def _with_literal(self, left: _Node, right: _Node, made: Callable[[Expr, Literal], Expr]) -> Expr | None:
+        """What is made of a column and of a literal of its type."""
         column = self._column(left)
-        if column is None:
-            return None
-        found = []
-        for option in options:
-            if option is None:
-                return None
-            known = option if isinstance(option, str) else None
-            value = _member(known, column) if known is not None else _value(option, column, self.values)  # type: ignore[arg-type]
-            if value is None:
-                return None
-            found.append(value)
-        return In(column, tuple(found)) if found else None
-
-    def _literal(self, node: _Node) -> _Node | None:
-        return node if node.kind == "Literal" else None
+        value = None if column is None else _value(right, column, self.values)
+        return None if column is None or value is None else made(column, value)
 
     def _column(self, node: _Node) -> Expr | None:
         """The column that the node is, or the float that `floats.opaque` hides from readers of files."""
         match node.kind:
             case "AttributeReference":
                 found = self.columns.get(str(node.fields["name"]))
-                return found if found is not None and _of_type(node, found.type) else None
+                return found if found is not None and _of_type(node.fields.get("dataType"), found.type) else None
             case "NaNvl":
                 hidden, other = node.children
                 found = self._column(hidden)
                 nan = other.kind == "Literal" and other.fields.get("value") == "NaN"
                 return found if nan and found is not None and isinstance(found.type, FloatType) else None
             case "GetStructField":
-                whole = self._column(node.children[0])
-                ordinal = node.fields.get("ordinal")
-                if (
-                    not isinstance(whole, Column)
-                    or not isinstance(whole.type, StructType)
-                    or not isinstance(ordinal, int)
-                ):
+                whole, inner = self._column(node.children[0]), _inner(node)
+                if not isinstance(whole, Column) or not isinstance(whole.type, StructType) or inner is None:
                     return None
-                field = whole.type.fields[ordinal]
+                field = next((f for f in whole.type.fields if f.name == inner["name"]), None)
+                if field is None or not _of_type(inner["type"], field.type):
+                    return None
                 return Column((*whole.path, field.name), type=field.type)
         return None
 
 
-def _of_type(node: _Node, type: DataType | None) -> bool:
-    """Whether Spark reads the node as the type that the table's has; of structs each field is asked by itself."""
-    if type is None or isinstance(type, StructType):
-        return type is not None
-    return _plain(type) and node.fields.get("dataType") == spark_type(type, "").jsonValue()
+def _among(column: Expr, values: Sequence[Literal | None]) -> Expr | None:
+    known = tuple(v for v in values if v is not None)
+    return In(column, known) if known and len(known) == len(values) else None
+
+
+def _inner(node: _Node) -> Mapping[str, Any] | None:
+    """The field that the node takes of its struct, as Spark describes it; the numbers of fields are those of what Spark
+    reads, which leaves out fields that a query does not need."""
+    below, ordinal = node.children[0], node.fields.get("ordinal")
+    if below.kind == "GetStructField":
+        found = _inner(below)
+        whole = None if found is None else found["type"]
+    else:
+        whole = below.fields.get("dataType")
+    if not isinstance(whole, dict) or whole.get("type") != "struct" or not isinstance(ordinal, int):
+        return None
+    field: Mapping[str, Any] = whole["fields"][ordinal]
+    return field
+
+
+def _of_type(found: Any, type: DataType | None) -> bool:
+    """Whether a type of Spark's is what Spark reads for the table's; of structs each field is asked by itself."""
+    if isinstance(type, StructType):
+        return isinstance(found, dict) and found.get("type") == "struct"
+    return type is not None and _plain(type) and found == spark_type(type, "").jsonValue()
 
 
 def _plain(type: DataType) -> bool:
@@ -204,7 +214,7 @@ def _plain(type: DataType) -> bool:
 def _value(node: _Node, column: Expr, values: Values) -> Literal | None:
     """A literal of the column's type."""
     type = column.type
-    if type is None or not _plain(type) or node.fields.get("dataType") != spark_type(type, "").jsonValue():
+    if node.kind != "Literal" or isinstance(type, StructType) or not _of_type(node.fields.get("dataType"), type):
         return None
     text = node.fields.get("value")
     if text is None:

@@ -7,7 +7,7 @@ equality deletes, and those whose partition values replace a column separately f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
+from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +15,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from boathouse.bits.roaring import Bitmap, deserialize64
-from boathouse.engines.spark.asked import Asked, asking_obstacle
+from boathouse.engines.spark.asked import Asked, asking_obstacle, looked_at
 from boathouse.engines.spark.constants import restored
 from boathouse.engines.spark.equality import EqualityJoins
 from boathouse.engines.spark.floats import opaque, skipping, unskippable
 from boathouse.engines.spark.groups import Group, Rows, Source, groups
 from boathouse.engines.spark.listed import Listed
 from boathouse.engines.spark.read_schema import Shape, quoted, shape_of
-from boathouse.engines.spark.route import as_spark_reads
+from boathouse.engines.spark.route import as_spark_reads, files_obstacle
 from boathouse.engines.spark.values import text
 from boathouse.table.metadata_columns import METADATA_COLUMNS, POSITION, UNIT
 from boathouse.table.plan import ScanPlan, deletes_of
@@ -36,16 +36,23 @@ _PREFIX = "__c"
 def native_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
     """Every row of the plan, with the columns `plan.read.schema`; `route` must have chosen the native strategy."""
     read = plan.read
-    units = as_spark_reads(spark, plan.units)
-    equality = EqualityJoins(spark, read, plan.deletes)
-    source: Source = Listed(spark, read) if asking_obstacle(spark, units) else Asked(spark, plan)
-    found = groups(read, units, plan.units.column("path"), equality)
-    frames = [_group_frame(spark, source, read, group, plan.deletes, equality) for group in found]
+    planned = looked_at(spark, plan)
+    units = as_spark_reads(spark, planned.units)
+    equality = EqualityJoins(spark, read, planned.deletes)
+    found = groups(read, units, planned.units.column("path"), equality)
+    source = _source(spark, plan, units)
+    frames = [_group_frame(spark, source, read, group, planned.deletes, equality) for group in found]
     frame = reduce(DataFrame.unionAll, frames)
     if read.where is not None:
         frame = frame.where(F.expr(text(read.where)))
     wanted = (*read.output, *read.hidden)
     return frame if list(wanted) == frame.columns else frame.select(*(quoted(n) for n in wanted))
+
+
+def _source(spark: SparkSession, plan: ScanPlan, units: pa.Table) -> Source:
+    if asking_obstacle(spark, units) is not None:
+        return Listed(spark, plan.read)
+    return Asked(spark, plan, partial(files_obstacle, spark), partial(as_spark_reads, spark))
 
 
 def _group_frame(

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as S
 
 from boathouse.engines.spark import ansi
-from boathouse.engines.spark.asked import asking_obstacle
+from boathouse.engines.spark.asked import asking_obstacle, looked_at
 from boathouse.engines.spark.constants import carrier
 from boathouse.engines.spark.equality import equality_obstacle
 from boathouse.engines.spark.probe import reader_fault
@@ -58,19 +58,27 @@ class Route:
 
 def route(spark: SparkSession, plan: ScanPlan) -> Route:
     """Decides for one plan; cheap checks first, requests to Spark last."""
+    planned = looked_at(spark, plan)
     found = (
-        _of_units(spark, plan.units)
+        _of_units(spark, planned.units)
         or _of_columns(plan.read, spark)
         or _of_condition(plan.read, spark)
-        or _of_vectors(plan.deletes)
-        or equality_obstacle(plan)
-        or _of_session(spark, plan.units)
+        or _of_vectors(planned.deletes)
+        or equality_obstacle(plan.read, planned)
+        or _of_session(spark, planned.units)
     )
     if found is None:
-        listed = asking_obstacle(spark, plan.units)
+        listed = asking_obstacle(spark, planned.units)
         how = "for each query it asks which" if listed is None else f"it lists them, since {listed}"
         return Route("native", f"Spark's own Parquet reader reads the files of the plan; {how}")
     return Route("tasks", found)
+
+
+def files_obstacle(spark: SparkSession, units: pa.Table) -> str | None:
+    """Why Spark cannot read files that a query found; None if it can. They were to have no deleted rows."""
+    if pc.max(units.column("deleted")).as_py() or pc.count_distinct(units.column("spec")).as_py() > 1:
+        return "the files differ from what the version's metadata says of all of them"
+    return _of_units(spark, units) or _of_session(spark, units)
 
 
 def _of_units(spark: SparkSession, units: pa.Table) -> str | None:
@@ -195,12 +203,14 @@ def as_spark_reads(spark: SparkSession, units: pa.Table) -> pa.Table:
     known = facts(spark).stores
     if all(place[0] == reach.scheme for place, reach in known.items()):
         return units
-    uris = units.column("path").to_pylist()
-    spelled = [respelled(u, known[p].scheme) if (p := split(u)[:2]) in known else u for u in uris]
-    if spelled == uris:
-        return units
     at = units.schema.get_field_index("path")
-    return units.set_column(at, units.schema.field(at), pa.array(spelled, pa.string()))
+    paths = units.column(at)
+    for (scheme, authority), reach in known.items():
+        there = pc.starts_with(paths, f"{scheme}://{authority}/")
+        if scheme != reach.scheme and pc.any(there).as_py():
+            other = pc.binary_replace_slice(paths, 0, len(scheme), reach.scheme)
+            paths = pc.if_else(there, other, paths)
+    return units.set_column(at, units.schema.field(at), paths)
 
 
 def cause(error: Exception) -> str:

@@ -11,6 +11,7 @@ from boathouse.table.features.examination import Depth, Examination
 from boathouse.table.features.identifiers import Identifiers
 from boathouse.table.features.log_files import CompactableLog
 from boathouse.table.features.metadata_tables import MetadataTables
+from boathouse.table.features.outline import Outline, Outlined
 from boathouse.table.features.plan_notes import PlanNotes
 from boathouse.table.features.property_steps import PropertySteps, Step
 from boathouse.table.features.protocol_features import FeatureDrop, ProtocolFeatures
@@ -33,6 +34,8 @@ __all__ = [
     "Identifiers",
     "LiveFiles",
     "MetadataTables",
+    "Outline",
+    "Outlined",
     "PlanNotes",
     "PropertySteps",
     "ProtocolFeatures",
