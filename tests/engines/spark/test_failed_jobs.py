@@ -162,6 +162,16 @@ def test_the_cause_is_found_in_the_text_of_a_failed_job(text, kind, message):
     assert type(error) is kind and error.message == message
 
 
+def test_a_file_that_is_gone_when_a_task_reads_it_is_named():
+    """A file that was there when the query was planned."""
+    text = (
+        "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file file:///t/a%20b.zstd.parquet. File "
+        "does not exist. It is possible the underlying files have been updated.\nYou can"
+    )
+    error = typed(PySparkException(text))
+    assert type(error) is MissingFileError and error.where == "file:///t/a%20b.zstd.parquet"
+
+
 def test_a_cancelled_job_says_so():
     error = typed(PySparkException("Job 7 cancelled part of cancelled job group nightly"))
     assert isinstance(error, JobError) and error.message == "Job 7 cancelled part of cancelled job group nightly"

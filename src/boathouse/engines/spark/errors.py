@@ -26,6 +26,7 @@ from boathouse.errors import (
     EvaluationError,
     ExpressionError,
     JobError,
+    MissingFileError,
     UnsupportedFunctionError,
 )
 
@@ -46,6 +47,9 @@ _ANSI = ("SparkArithmeticException", "SparkArrayIndexOutOfBoundsException", "Spa
          "SparkNumberFormatException", "SparkRuntimeException")  # fmt: skip
 _CAUSE = re.compile(r"^(?:: |Caused by: )(?:[\w$]+\.)+[\w$]+: (.+)$", re.MULTILINE)
 _WORKER_LOST = ("Python worker", "ExecutorLostFailure", "Executor heartbeat timed out")
+_GONE = re.compile(
+    r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S.*?)\. +File does not"
+)
 _OURS = re.compile(r"^boathouse\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
@@ -63,8 +67,8 @@ def typed_errors() -> Iterator[None]:
 
 def typed(error: PySparkException | Py4JJavaError) -> Exception:
     """EvaluationError for what ANSI SQL calls a run-time error, the library's own error if a reader on an executor, or
-    what Spark asks when it plans, raised it, and JobError for a job that failed in another way; any other error is
-    unchanged."""
+    what Spark asks when it plans, raised it, MissingFileError for a file that is gone since, and JobError for a job
+    that failed in another way; any other error is unchanged."""
     text = str(error)
     if isinstance(error, _EVALUATION):
         return EvaluationError(text.splitlines()[0])
@@ -72,6 +76,8 @@ def typed(error: PySparkException | Py4JJavaError) -> Exception:
         return _raised(text)
     if isinstance(error, IllegalArgumentException):
         return _ours(text) or error
+    if (gone := _GONE.search(text)) is not None:
+        return MissingFileError("the version that Spark reads needs a data file that is missing", where=gone[1])
     if (cause := _lost(text)) is not None:
         return cause
     return JobError(_innermost(text)) if isinstance(error, Py4JJavaError) else error
