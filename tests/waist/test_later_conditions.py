@@ -131,10 +131,12 @@ def condition(chance: random.Random, depth: int = 0) -> str:
 
 
 SETTINGS = {
-    # Tables are tiny: compiling a query takes longer than running it.
+    # Tables are tiny: compiling a query, and room for large batches, take longer than running it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.parquet.columnarReaderBatchSize": "32",
+    "spark.sql.files.openCostInBytes": "0",
 }
 
 

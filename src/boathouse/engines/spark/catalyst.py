@@ -128,7 +128,9 @@ class Catalyst:
         test = self._handles.test(self._predicate.create(both, self.jvm.PythonUtils.toSeq(inputs)), rows)
         found = self._gateway.new_array(self._object, len(rows))
         self._arrays.setAll(found, test)
-        return np.array([word == "true" for word in self._arrays.toString(found)[1:-1].split(", ")], np.bool_)
+        letters = np.frombuffer(self._arrays.toString(found).encode(), np.uint8)  # [true, false, ...]
+        marks: np.ndarray[Any, np.dtype[np.bool_]] = letters[np.isin(letters, list(b"tf"))] == ord("t")
+        return marks
 
     def statuses(self, chunks: Sequence[tuple[int, bytes]]) -> Any:
         """A FileStatus[] of the statuses in `chunks`, as `statuses.chunks` makes them: each its number and bytes."""
