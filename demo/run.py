@@ -20,7 +20,7 @@ from boathouse.bits import system
 from boathouse.cli import local_spark as sparks
 from boathouse.cli import show
 from demo import folder as folders
-from demo import releases, steps, streamed
+from demo import later, releases, steps, streamed
 from demo.board import Board, Lines, Terminal
 from demo.data import ARCHIVES, Data, get
 from demo.frames import AIRPORTS, CANCELLED, FLIGHTS, corrected, fingerprint, read
@@ -93,6 +93,7 @@ def _run(
     places = [Place(name, folder / name) for name in formats]
     _steps(inputs, places, board, report)
     _airports(inputs, places[0], board, report)
+    _later(inputs, places, board, report)
     for i, question in enumerate(QUESTIONS):
         _ask(inputs, places[i % len(places)], question, board, report)
     _prove(inputs, places, board, report)
@@ -142,6 +143,22 @@ def _airports(inputs: Inputs, place: Place, board: Board, report: Report) -> Non
     report.document["airports_changed"] = row
     title = f"What did the second release of the airports change? ({place.format}, two versions compared)"
     board.table(title, list(row), [list(row.values())])
+
+
+def _later(inputs: Inputs, places: list[Place], board: Board, report: Report) -> None:
+    """A view of each table, and the files that a condition after it leaves."""
+    rows = []
+    for place in places:
+        table = bh.open(place.uri("flights"), spark=inputs.spark)
+        table.to_spark().createOrReplaceTempView(later.VIEW)
+        answer = inputs.spark.sql(later.QUERY.format(month=inputs.months))
+        found, read = answer.collect()[0][0], later.files_read(answer)
+        if read is not None:
+            rows.append([place.format, found, read, len(table.scan().files())])
+    header = ["format", "flights", "files_read", "files_of_the_table"]
+    report.document["later"] = [dict(zip(header, row, strict=True)) for row in rows]
+    if rows:
+        board.table(f"Which files does a view read? ({later.QUERY.format(month=inputs.months)})", header, rows)
 
 
 def _ask(inputs: Inputs, place: Place, question: Question, board: Board, report: Report) -> None:

@@ -74,6 +74,8 @@ def test_the_whole_demo_in_a_process_of_its_own(cache, tmp_path):
     told = json.loads(done.stdout)
     assert told["proof"]["holds"] is True
     assert (told["source_rows"], told["proof"]["rows"]) == (80, 68)
+    assert [row["format"] for row in told["later"]] == [f for f in told["formats"] if f != "lance"]
+    assert all(0 < row["files_read"] < row["files_of_the_table"] for row in told["later"])
     assert told["airports_changed"] == {"added": 1, "removed": 0, "changed": 1, "renamed": 1}
     cancelled = told["answers"]["cancelled"]
     assert (cancelled["format"], cancelled["rows"][0]["cancelled"]) == ("lance", 12)
