@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 VIEW = "flights_so_far"
-QUERY = f"SELECT count(*) AS flights FROM {VIEW} WHERE month = {{month}} AND day = 1"
+QUERY = f"SELECT count(*) AS flights FROM {VIEW} WHERE month = {{month}}"
 
 
 def files_read(frame: Any) -> int | None:

@@ -154,7 +154,7 @@ class Scan:
 
         outlined = snapshot.offers(Outlined)
         outline = None if outlined is None else outlined.outline(HELD_FILES)
-        return Later(units, f"{snapshot.identity} {given!r}", outline)
+        return Later(units, f"{snapshot.identity} {given!r}", outline, HELD_FILES)
 
     @located
     def count(self) -> int:

@@ -39,12 +39,13 @@ class Later:
 
     `units` gives FILES of the units of the plan that may match one, which is not bound and depends on no time zone;
     `identity` tells the plan from plans of other tables, versions and conditions; `outline` is what is known of all
-    units, if anything is.
+    units, if anything is: then more than `held` units are not collected.
     """
 
     units: Callable[[Expr | None], Iterator[pa.RecordBatch]]
     identity: str
     outline: Outline | None = None
+    held: int = HELD_FILES
 
 
 class ScanPlan:
@@ -95,6 +96,20 @@ class ScanPlan:
         for part in self._planned() if found is None else found:
             self._check([part])
             yield part
+
+    def within(self, limit: int) -> bool:
+        """Whether there are at most so many units, which are kept then; of more, planning goes on when it is asked."""
+        if self._whole is None:
+            parts: list[PlannedUnits] = []
+            started = self._planned() if self._begun is None else self._begun
+            for part in started:
+                parts.append(part)
+                if sum(p.units.num_rows for p in parts) > limit:
+                    self._begun = chain(parts, started)
+                    return False
+            self._check(parts)
+            self._whole = _joined(parts)
+        return self._whole.units.num_rows <= limit
 
     @property
     def whole(self) -> PlannedUnits:

@@ -52,10 +52,10 @@ def asking_obstacle(spark: SparkSession, units: pa.Table) -> str | None:
 
 def searches(spark: SparkSession, plan: ScanPlan) -> bool:
     """Whether each query looks for the plan's files, so that making a frame looks at a part of them only."""
-    known = plan.later is not None and plan.later.outline is not None
-    if not known or plan.first is None or UNIT in plan.read.hidden:
+    later = plan.later
+    if later is None or later.outline is None or plan.first is None or UNIT in plan.read.hidden:
         return False
-    return asking_obstacle(spark, plan.first.units) is None
+    return asking_obstacle(spark, plan.first.units) is None and not plan.within(later.held)
 
 
 def looked_at(spark: SparkSession, plan: ScanPlan) -> PlannedUnits:
