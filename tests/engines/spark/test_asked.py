@@ -433,6 +433,29 @@ def test_without_the_classes_spark_lists_the_files(table, spark, monkeypatch):
     assert read(frame.where("p = 2")) == 2
 
 
+def test_threads_that_are_not_pinned_are_not_asked(table, spark, monkeypatch):
+    """Filters on partition columns would be evaluated with the settings of another session."""
+    monkeypatch.setattr(asked, "_FOUND", {})
+    monkeypatch.setattr(asked, "ClientServer", str)
+    assert "it lists them, since its planner would ask with another thread's settings" in str(table.scan().explain())
+
+
+def test_filters_are_evaluated_with_the_settings_of_their_session(files, spark):
+    """A wrong setting would take 01/02 for another day."""
+    table = files(pa.table({"p": ["2020-01-02", "02/01/2020"], "id": [1, 2]}), partition_by=["p"])
+    legacy = spark.newSession()
+    legacy.conf.set("spark.sql.ansi.enabled", "false")
+    legacy.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
+    spark.conf.set("spark.sql.legacy.timeParserPolicy", "CORRECTED")
+    where = "date_format(to_date(p, 'yyyy-MM-dd'), 'u') = '4'"  # a letter that only the older formats have as a weekday
+    try:
+        assert [r.id for r in table.to_spark(legacy).where(where).collect()] == [1]
+        with pytest.raises(Exception, match=r"(?i)pattern"):
+            table.to_spark(spark).where(where).collect()
+    finally:
+        spark.conf.unset("spark.sql.legacy.timeParserPolicy")
+
+
 RESTARTED = """
     import sys
     import boathouse as bh

@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 import pyarrow as pa
+from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -50,6 +51,11 @@ def asking_obstacle(spark: SparkSession, units: pa.Table) -> str | None:
     return _FOUND[spark]
 
 
+def _unpinned(spark: SparkSession) -> bool:
+    """Whether what we ask of the JVM while it asks us runs in another of its threads, which has other settings."""
+    return not isinstance(spark.sparkContext._gateway, ClientServer)
+
+
 def searches(spark: SparkSession, plan: ScanPlan) -> bool:
     """Whether each query looks for the plan's files, so that making a frame looks at a part of them only."""
     later = plan.later
@@ -65,6 +71,8 @@ def looked_at(spark: SparkSession, plan: ScanPlan) -> PlannedUnits:
 
 def _fault(spark: SparkSession) -> str | None:
     """Asks for the files of a relation that has none, with a filter on each kind of column."""
+    if _unpinned(spark):
+        return "its planner would ask with another thread's settings (PYSPARK_PIN_THREAD is false)"
     try:
         catalyst = Catalyst.of(spark)
         partition = S.StructType([S.StructField("p", S.LongType())])

@@ -78,7 +78,7 @@ def files_obstacle(spark: SparkSession, units: pa.Table) -> str | None:
     """Why Spark cannot read files that a query found; None if it can. They were to have no deleted rows."""
     if pc.max(units.column("deleted")).as_py() or pc.count_distinct(units.column("spec")).as_py() > 1:
         return "the files differ from what the version's metadata says of all of them"
-    return _of_units(spark, units) or _of_session(spark, units)
+    return asking_obstacle(spark, units) or _of_units(spark, units) or _of_session(spark, units)
 
 
 def _of_units(spark: SparkSession, units: pa.Table) -> str | None:
