@@ -140,6 +140,18 @@ def _write(uri: str, format: str, operation: str, at: int, fault: Fault) -> None
 
 @pytest.mark.parametrize("operation", ["append", "overwrite", "delete"])
 def test_a_killed_writer_leaves_the_old_or_the_new_version(uri, format_name, operation):
+    killed(uri, format_name, operation)
+
+
+@pytest.mark.parametrize("kind", ["iceberg-vectors", pytest.param("iceberg-positions", marks=pytest.mark.slow)])
+def test_a_killed_delete_that_marks_rows_leaves_the_old_or_the_new_version(tmp_path, properties_of, kind):
+    uri, format = str(tmp_path / "table"), kind.split("-")[0]
+    bh.create(uri, "writer int, n int, note string", format=format, properties=properties_of(kind))
+    killed(uri, format, "delete")
+
+
+def killed(uri: str, format_name: str, operation: str) -> None:
+    """Kills a writer before and after each of its requests."""
     table = bh.open(uri, format=format_name)
     table.append(pa.concat_tables([rows(0, n) for n in range(3)]))
     kept = [r for n in range(3) for r in rows(0, n).to_pylist()]

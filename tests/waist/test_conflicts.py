@@ -115,8 +115,21 @@ PAIRS = [
 ]
 
 
-def made(path: str, format: str) -> None:
-    bh.create(path, "id bigint", format=format)
+def _moved(ids: set[int]) -> Callable[[State], State]:
+    return lambda s: (s[0], tuple((r[0] + 1000, *r[1:]) if r[0] in ids else r for r in s[1]), s[2])
+
+
+MARKING = {
+    **{name: WRITES[name] for name in ("delete", "delete the same file", "compact")},
+    "update": Write(lambda t: t.update({"id": "id + 1000"}, "id in (2, 3)"), _moved({2, 3})),
+    "update others": Write(lambda t: t.update({"id": "id + 1000"}, "id in (7, 1002)"), _moved({7, 1002})),
+}
+"""Writes that mark rows, and one that writes files without them."""
+BESIDE = {**MARKING, **{name: WRITES[name] for name in ("append", "overwrite where", "delete a file")}}
+
+
+def made(path: str, format: str, properties: dict[str, str] | None = None) -> None:
+    bh.create(path, "id bigint", format=format, properties=properties)
     table = bh.open(path)
     table.append(rows(*range(5)))
     table.append(rows(*range(5, 10)))
@@ -199,6 +212,27 @@ def test_two_writes_are_serial(format_name, tmp_path, monkeypatch, ours, theirs)
         assert state_of(path)[1] == _sorted(tuple(r.values()) for r in table.to_arrow().to_pylist())
     assert rows_by_peer(path, format_name) == state_of(path)[1]
     assert orphans(path, format_name) == set()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["iceberg-vectors", *(pytest.param(n, marks=pytest.mark.slow) for n in ("iceberg-positions", "delta-vectors"))],
+)
+@pytest.mark.parametrize("theirs", BESIDE)
+@pytest.mark.parametrize("ours", MARKING)
+def test_two_writes_that_mark_rows_are_serial(properties_of, tmp_path, monkeypatch, kind, ours, theirs):
+    """Every one of them can be planned again, so that none may fail."""
+    path, format = str(tmp_path / "t"), kind.split("-")[0]
+    made(path, format, properties_of(kind))
+    bh.open(path).delete("id = 0")
+    start, first, second = state_of(path), MARKING[ours], BESIDE[theirs]
+    table, other = bh.open(path), bh.open(path)
+    assert meanwhile(monkeypatch, run_op, lambda: second.run(other)) == []
+    first.run(table)
+    found = state_of(path)
+    assert found in (serial(start, second, first), serial(start, first, second))
+    assert rows_by_peer(path, format) == found[1]
+    assert orphans(path, format) == set()
 
 
 MUST_WORK = {
