@@ -368,3 +368,35 @@ def test_a_vector_that_readers_do_not_allow_is_refused(monkeypatch):
     monkeypatch.setattr(puffin, "MOST", 40)
     with pytest.raises(UnsupportedFeatureError, match="deletion vector of"):
         puffin.written([("a", Bitmap.of(range(0, 100, 2)))])
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", ["vectors", pytest.param("positions", marks=pytest.mark.slow)])
+def test_rows_are_marked_on_spark(root, spark, kind):
+    """Several tasks find rows of one file; row ids stay with the rows that an update writes anew."""
+    modes = {f"write.{operation}.mode": "merge-on-read" for operation in ("delete", "update", "merge")}
+    more = {"format-version": "3"} if kind == "vectors" else {"write.delete.granularity": "partition"}
+    bh.create(str(root), SCHEMA, format="iceberg", partition_by=["p"], properties=modes | more)
+    for start in (0, 20):
+        bh.open(str(root)).append(
+            pa.concat_tables([rows(*range(start, start + 20, 2)), rows(start + 1, start + 3, p="b")])
+        )
+    foreign = Foreign(root)
+    before = set(foreign.live())
+    t = bh.open(str(root), spark=spark)
+    assert t.delete("id in (2, 24, 1)").rows_deleted == 3
+    assert t.update({"x": "id * 2.0"}, "hash(id) is not null and id in (4, 26)").rows_updated == 2
+    source = spark.createDataFrame([(6, "a", 0.5), (7, "c", 0.25)], "id bigint, p string, x double")
+    result = t.merge(source, ON).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (result.rows_added, result.rows_updated, result.rows_copied) == (1, 1, 0)
+    live = {*range(0, 40, 2), 1, 3, 21, 23, 7} - {2, 24, 1}
+    assert ids_of(root) == sorted(live) == theirs(foreign) and before <= set(foreign.live())
+    assert {r["id"] for r in t.to_spark(spark).select("id").collect()} == live
+    files = [e["data_file"] for e in deletes(foreign)]
+    assert {f["file_format"] for f in files} == {"PUFFIN" if kind == "vectors" else "PARQUET"}
+    if kind == "vectors":
+        assert len({f["referenced_data_file"] for f in files}) == len(files)
+        found = bh.open(str(root)).scan(["id", "_row_id", "_last_updated_sequence_number"]).to_arrow().to_pylist()
+        numbers = {r["id"]: r["_last_updated_sequence_number"] for r in found}
+        assert [numbers[n] for n in (0, 20, 4, 26, 6, 7)] == [1, 2, 4, 4, 5, 5]
+        assert len({r["_row_id"] for r in found}) == len(live)

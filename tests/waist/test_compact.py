@@ -91,11 +91,13 @@ def test_deleted_rows_are_dropped_from_the_files(table, make_people):
     check(table, make_people(9, 30))
 
 
-def test_a_file_alone_is_purged_of_many_deleted_rows(format_name, traits, local_only, tmp_path, make_people):
-    if not traits.marks_deletes:
+def test_a_file_alone_is_purged_of_many_deleted_rows(
+    format_name, traits, properties, local_only, tmp_path, make_people
+):
+    if not (traits.marks_deletes or properties):
         pytest.skip("deleted rows are not marked in this format")
     uri = str(tmp_path / "t")
-    bh.create(uri, make_people(0, 1).schema, format=format_name)
+    bh.create(uri, make_people(0, 1).schema, format=format_name, properties=properties)
     t = bh.open(uri, format=format_name)
     t.append(make_people(0, 100))
     t.delete("id < 4")
