@@ -183,6 +183,8 @@ def test_vectors_and_copy_on_write(tmp_path):
     table.append(rows(20, 22))
     assert ids_of(table) == [0, 3, 4, 6, 7, 8, 9, 20, 21] == theirs(foreign)
     assert ids_of(table, where="x = 106") == [6]
+    table.overwrite(rows(30, 32))
+    assert ids_of(table) == [30, 31] == theirs(foreign) and _vectors(foreign) == []
 
 
 def test_partitions_and_older_vectors(tmp_path):

@@ -153,6 +153,14 @@ def marked(entries: pa.Table, gone: npt.NDArray[np.bool_], snapshot_id: int) -> 
     return entries.set_column(0, "status", status).set_column(1, "snapshot_id", deleter)
 
 
+def without_offsets(entries: pa.Table) -> pa.Table:
+    """The entries without where vectors are in their files, for a format version that has no fields for it."""
+    for name in ("content_offset", "content_size_in_bytes"):
+        i = entries.schema.get_field_index(name)
+        entries = entries.set_column(i, entries.schema.field(i), pa.nulls(entries.num_rows, TYPES[name]))
+    return entries
+
+
 def by_snapshot(entries: pa.Table, snapshot_id: int) -> pa.Table:
     """The entries, added by this snapshot: for a format version in which they do not inherit it."""
     return entries.set_column(1, "snapshot_id", pa.repeat(pa.scalar(snapshot_id, _NUMBER), entries.num_rows))
