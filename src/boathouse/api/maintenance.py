@@ -16,6 +16,7 @@ from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text, point
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.files.compact import COMMIT_BYTES, Compact
+from boathouse.ops.files.rewrite_deletes import RewriteDeletes
 from boathouse.ops.files.vacuum import Mode, Vacuum, vacuum
 from boathouse.ops.files.zorder import ClusterRows
 from boathouse.ops.handle import Handle
@@ -105,6 +106,26 @@ class Maintenance:
         parsed = None if where is None else condition(where)
         write = Compact(parsed, _commit_bytes(commit_bytes), purge=True)
         return self._run(engine_for(None, self._spark), write, options, where is not None)
+
+    @located
+    def rewrite_deletes(
+        self,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Writes the row deletes of the newest version in the form that is read fastest, in one commit, without writing
+        a data file; no row changes. For Iceberg: deletes by keys, files of positions that data files share, and several
+        of one data file become deletion vectors, or in format version 2 one file of positions for each data file; those
+        that apply to nothing any more are forgotten.
+
+        Raises UnsupportedFeatureError for other formats and for Iceberg's format version 1, CommitConflictError,
+        CommitUnknownError, ReadOnlyError.
+        """
+        options = WriteOptions.of(message, metadata, None, dry_run)
+        self._handle.check_open()
+        return self._run(engine_for(None, self._spark), RewriteDeletes(), options)
 
     @located
     def vacuum(

@@ -16,6 +16,7 @@ Offered = (
     | features.MetadataTables
     | features.PlanNotes
     | features.RecordedPaths
+    | features.RewritableDeletes
 )
 """The features of a version of a table."""
 
@@ -56,4 +57,8 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.commit.delete_files import IcebergRecordedPaths
 
             found = IcebergRecordedPaths()
+        case features.RewritableDeletes:
+            from boathouse.iceberg.deletes.rewritable import IcebergRewritableDeletes
+
+            found = IcebergRewritableDeletes(table) if table.metadata.format.deletes else None
     return cast("Feature | None", found)

@@ -16,6 +16,7 @@ from boathouse.table.edits import (
     AddFiles,
     Edit,
     RemoveFiles,
+    ReplaceDeletes,
     SchemaEdit,
     SetDeletes,
     SetTransaction,
@@ -127,9 +128,13 @@ class Change:
 
     @property
     def touched(self) -> pa.Table | None:
-        """The FILES rows of all units that go or lose rows; None if the change names none."""
-        found = [e.units for e in self.edits if isinstance(e, RemoveFiles | SetDeletes | AddDeletes)]
-        return pa.concat_tables(found) if found else None
+        """The FILES rows of all units that go or lose rows, each once; None if the change names none."""
+        found = [e.units for e in self.edits if isinstance(e, RemoveFiles | SetDeletes | AddDeletes | ReplaceDeletes)]
+        if len(found) < 2:
+            return found[0] if found else None
+        units = pa.concat_tables(found)
+        places = {path: i for i, path in enumerate(units.column("path").to_pylist())}
+        return units.take(pa.array(list(places.values()), pa.int64()))
 
     @property
     def evolves(self) -> bool:

@@ -30,6 +30,7 @@ from boathouse.table.edits import (
     DropColumn,
     MoveColumn,
     RenameColumn,
+    ReplaceDeletes,
     ReplaceSchema,
     SetDefault,
     SetDeletes,
@@ -167,7 +168,7 @@ def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSna
 def _version_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
     """Row deletes of a kind that another version of the format has no place for."""
     before, after = planned.metadata.format, head.metadata.format
-    if before != after and any(isinstance(e, SetDeletes | AddDeletes) for e in change.edits):
+    if before != after and any(isinstance(e, SetDeletes | AddDeletes | ReplaceDeletes) for e in change.edits):
         message = f"the table was concurrently upgraded to format version {after}, whose row deletes are others"
         yield Conflict("metadata-changed", head.version, message)
 

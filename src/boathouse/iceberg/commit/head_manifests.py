@@ -20,12 +20,12 @@ from boathouse.iceberg.commit.summaries import Tallies
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.manifests import carried
 from boathouse.iceberg.manifests import writer as manifest_writer
-from boathouse.iceberg.manifests.columns import marked, of_live, only_files, without_offsets
+from boathouse.iceberg.manifests.columns import are_vectors, marked, of_live, only_files, without_offsets
 from boathouse.iceberg.manifests.entries import LiveFiles
 from boathouse.iceberg.manifests.records import DATA, ManifestFile
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.change import Change
-from boathouse.table.edits import RemoveAll, SetDeletes
+from boathouse.table.edits import RemoveAll, ReplaceDeletes, SetDeletes
 
 _REQUESTS: Final = 8
 """So many manifests are rewritten at once."""
@@ -89,9 +89,24 @@ class HeadManifests:
         removed = self.change.removed
         gone = set[str]() if removed is None else set(removed.column("path").to_pylist())
         gone.update(path for e in self.change.all(SetDeletes) for path in e.units.column("path").to_pylist())
-        places = [i for i, m in enumerate(live) if m.content != DATA] if gone else []
-        found = self._rewritten([live[i] for i in places], partial(self._among, gone, only_files))
+        lost: Lost = partial(self._among, gone, only_files)
+        replaced = self.change.edit(ReplaceDeletes)
+        if replaced is not None:
+            gone.update(replaced.units.column("path").to_pylist())
+            lost = partial(self._replaced, gone)
+        places = [i for i, m in enumerate(live) if m.content != DATA] if gone or replaced is not None else []
+        found = self._rewritten([live[i] for i in places], lost)
         return {i: made for i, (made, _) in zip(places, found)}
+
+    def _replaced(self, units: Collection[str], live: LiveFiles) -> npt.NDArray[np.bool_]:
+        """The row deletes that the planned version had, but for vectors, in version 2 for those of one file, of other
+        units."""
+        planned = self.change.planned
+        assert isinstance(planned, IcebergSnapshot)
+        known: npt.NDArray[np.bool_] = live.file_sequence <= planned.metadata.last_sequence_number
+        alone = are_vectors(live) if "vectors" in self.maker.version.deletes else only_files(live).is_valid()
+        stay = alone.to_numpy(zero_copy_only=False) & ~self._among(units, only_files, live)
+        return known & ~stay
 
     def _among(
         self, gone: Collection[str], files_of: Callable[[LiveFiles], pa.Array], live: LiveFiles

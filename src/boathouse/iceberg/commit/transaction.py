@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from typing import Final
+from typing import Final, get_args
 
 from boathouse.bits import system
 from boathouse.errors import UnsupportedFeatureError
@@ -37,10 +37,12 @@ from boathouse.table.edits import (
     AddFiles,
     CreateTable,
     DropColumn,
+    FileEdit,
     MoveColumn,
     RemoveAll,
     RemoveFiles,
     RenameColumn,
+    ReplaceDeletes,
     ReplaceSchema,
     SetComment,
     SetDefault,
@@ -57,8 +59,8 @@ from boathouse.table.location import CommitId
 from boathouse.types import PartitionSpec, Schema
 
 OFFERED: Final = (
-    AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, ReplaceSchema, AddColumn, RenameColumn, DropColumn,
-    MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder,
+    AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, ReplaceDeletes, ReplaceSchema, AddColumn, RenameColumn,
+    DropColumn, MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder,
     SetProperties, SetTransaction,
 )  # fmt: skip
 
@@ -168,4 +170,4 @@ def _check_transactions(change: Change) -> None:
 
 
 def _makes_snapshot(change: Change) -> bool:
-    return any(isinstance(e, AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes) for e in change.edits)
+    return any(isinstance(e, get_args(FileEdit)) for e in change.edits)

@@ -71,7 +71,7 @@ def resolve_deletes(
     if units.num_rows == 0 or not snapshot.listing.delete_manifests:
         return Resolved(units, deletes_schema().empty_table())
     index = Units.of(units, snapshot.partitioning)
-    found = _Collector(snapshot, index).found(snapshot.listing.delete_manifests)
+    found = Collector(snapshot, index).found(snapshot.listing.delete_manifests)
     bitmaps = _bitmaps(snapshot, found, index, map)
     known = _key_stats(snapshot, units, found.equality, where, map)
     equality = [(f, rows) for f in found.equality if (rows := applies_to(f, index, known))]
@@ -85,7 +85,7 @@ def deleted_positions(snapshot: IcebergSnapshot, units: pa.Table) -> list[Bitmap
     if not snapshot.listing.delete_manifests:
         return [EMPTY] * len(sizes)
     index = Units.of(units, snapshot.partitioning)
-    found = _Collector(snapshot, index).found(snapshot.listing.delete_manifests)
+    found = Collector(snapshot, index).found(snapshot.listing.delete_manifests)
     bitmaps = _bitmaps(snapshot, found, index, None)
     return [_inside(bitmaps[row], size) if row in bitmaps else EMPTY for row, size in enumerate(sizes)]
 
@@ -96,7 +96,7 @@ def newly_deleted(
     """The units that may have lost rows by deletes that these snapshots added, listed in these manifests; files of
     positions are not opened."""
     index = Units.of(units, snapshot.partitioning)
-    found = _Collector(snapshot, index).found(sources, adders)
+    found = Collector(snapshot, index).found(sources, adders)
     rows = set(found.vectors)
     for file in found.positions:
         row = None if file.only is None else index.at(file.only, file.place)
@@ -201,7 +201,7 @@ def _attached(
 
 
 @dataclass(frozen=True, slots=True)
-class _Collector:
+class Collector:
     """Reads the delete manifests. Raises UnsupportedFeatureError for a kind of delete file that is not read."""
 
     snapshot: IcebergSnapshot

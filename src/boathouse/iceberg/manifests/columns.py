@@ -122,6 +122,11 @@ def _damaged(columns: Columns | FewColumns, path: Path, values: Sequence[Any], t
         ) from None
 
 
+def are_vectors(live: LiveFiles) -> pa.Array:
+    """Which entries are deletion vectors."""
+    return pc.equal(pc.utf8_upper(_coded(live)), PUFFIN)
+
+
 def has_vectors(live: LiveFiles) -> bool:
     return any(str(name).upper() == PUFFIN for name in live.formats().values)
 

@@ -8,6 +8,7 @@ from boathouse.table.edits.rows import (
     FileEdit,
     RemoveAll,
     RemoveFiles,
+    ReplaceDeletes,
     SetDeletes,
 )
 from boathouse.table.edits.schema import (
@@ -61,6 +62,7 @@ __all__ = [
     "RemoveAll",
     "RemoveFiles",
     "RenameColumn",
+    "ReplaceDeletes",
     "ReplaceSchema",
     "RestoreTo",
     "SchemaEdit",

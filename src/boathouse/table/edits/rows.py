@@ -59,4 +59,13 @@ class AddChangeFiles:
     outcomes: pa.Table
 
 
-FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | AddChangeFiles
+@dataclass(frozen=True, slots=True)
+class ReplaceDeletes:
+    """The row deletes of the planned version go but for those that are of one unit alone, in the form in which they
+    would be written now: `units` are planned FILES rows, and include every one that one of the others applies to. What
+    they delete of these is in the other edits of the change."""
+
+    units: pa.Table
+
+
+FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | ReplaceDeletes | AddChangeFiles

@@ -18,6 +18,7 @@ from boathouse.table.features.protocol_features import FeatureDrop, ProtocolFeat
 from boathouse.table.features.recorded_paths import RecordedPaths
 from boathouse.table.features.restore import Restorable
 from boathouse.table.features.retention import LiveFiles, Retention
+from boathouse.table.features.rewritable_deletes import Rewritable, RewritableDeletes
 
 __all__ = [
     "PROVIDER",
@@ -42,6 +43,8 @@ __all__ = [
     "RecordedPaths",
     "Restorable",
     "Retention",
+    "Rewritable",
+    "RewritableDeletes",
     "Step",
     "not_offered",
     "required",
