@@ -65,17 +65,23 @@ class Release:
         return Path.home() / ".cache" / "boathouse" / self.name
 
     def build(self) -> None:
-        (self.home / "jars").mkdir(parents=True, exist_ok=True)
+        self.home.mkdir(parents=True, exist_ok=True)
         if not (self.home / "venv/ready").exists():
             subprocess.run([sys.executable, "-m", "venv", str(self.home / "venv")], check=True)
             pip = [str(self.home / "venv/bin/pip"), "install", "-q", f"pyspark=={self.pyspark}"]
             subprocess.run(pip, check=True, timeout=550)
             (self.home / "venv/ready").write_text("")
-        for jar in self.jars:
-            place = self.home / "jars" / Path(jar).name
+        self.fetch()
+
+    def fetch(self) -> str:
+        """The JARs as `spark.jars` takes them."""
+        (self.home / "jars").mkdir(parents=True, exist_ok=True)
+        places = [self.home / "jars" / Path(jar).name for jar in self.jars]
+        for jar, place in zip(self.jars, places, strict=True):
             if not place.exists():
                 urllib.request.urlretrieve(f"{MAVEN}/{jar}", place.with_suffix(".part"))
                 place.with_suffix(".part").rename(place)
+        return ",".join(map(str, places))
 
 
 def _delta_jars(spark: str) -> tuple[str, ...]:
