@@ -400,3 +400,26 @@ def test_rows_are_marked_on_spark(root, spark, kind):
         numbers = {r["id"]: r["_last_updated_sequence_number"] for r in found}
         assert [numbers[n] for n in (0, 20, 4, 26, 6, 7)] == [1, 2, 4, 4, 5, 5]
         assert len({r["_row_id"] for r in found}) == len(live)
+
+
+def test_many_vectors(root):
+    """More than are decoded one by one: those of other files are not looked at, and stay as they are."""
+    count = 70
+    bh.create(str(root), SCHEMA, **MODERN)
+    foreign = Foreign(root)
+    foreign.commit(*(foreign.data(rows(*range(n, n + 10)), IDS, bounds=True) for n in range(0, 10 * count, 10)))
+    t = bh.open(str(root))
+    assert t.delete("id % 10 in (3, 4)").rows_deleted == 2 * count
+    [listed] = delete_manifests(foreign)
+    assert listed["added_files_count"] == count and len(list(root.glob("data/*.puffin"))) == 1
+    before = {e["data_file"]["referenced_data_file"]: e["data_file"] for e in deletes(foreign)}
+    t.delete("id = 55")
+    t.delete("id >= 100 and id < 110")
+    live = [n for n in range(10 * count) if n % 10 not in (3, 4) and n != 55 and not 100 <= n < 110]
+    assert ids_of(root) == live == theirs(foreign) and t.count() == len(live)
+    after = {e["data_file"]["referenced_data_file"]: e["data_file"] for e in deletes(foreign)}
+    assert len(deletes(foreign)) == len(after) == count - 1
+    changed = [path for path in after if after[path] != before[path]]
+    assert [after[path]["record_count"] for path in changed] == [3] and len(set(before) - set(after)) == 1
+    assert sorted(bh.open(str(root)).files()["deleted"].to_pylist()) == [2] * (count - 2) + [3]
+    assert bh.open(str(root)).scan(["id"], where="id < 10").to_arrow()["id"].to_pylist() == [0, 1, 2, *range(5, 10)]

@@ -9,10 +9,10 @@ from functools import cached_property
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from boathouse.arrow.longs import longs
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.manifests import batches as file_batches
 from boathouse.iceberg.manifests import reader as manifest_reader
@@ -99,9 +99,15 @@ class Listing:
     def delete_manifests(self) -> list[ManifestFile]:
         return [m for m in self.manifest_files if m.content != DATA and not m.empty]
 
-    def entries(self, source: ManifestFile, live_only: bool = True, metrics: frozenset[str] = METRICS) -> list[Entry]:
-        """The entries of one manifest as dictionaries, with inherited values."""
-        return self.reader.entries(source, self.paths.uri(source.path), self.verify).records(live_only, metrics)
+    def entries(
+        self,
+        source: ManifestFile,
+        live_only: bool = True,
+        metrics: frozenset[str] = METRICS,
+        kept: npt.NDArray[np.bool_] | None = None,
+    ) -> list[Entry]:
+        """The entries of one manifest as dictionaries, with inherited values; `kept`: of the live ones these."""
+        return self.reader.entries(source, self.paths.uri(source.path), self.verify).records(live_only, metrics, kept)
 
     def live(self, source: ManifestFile) -> LiveFiles:
         """The live files of one manifest, as columns."""
@@ -138,7 +144,7 @@ class Listing:
             for test, skipped in json.loads(counts[file_batches.SKIPPED]).items():
                 tally.skip(test, skipped)
             if batch.num_rows:
-                yield self._counted(batch.replace_schema_metadata(None))
+                yield batch.replace_schema_metadata(None)
         if where is None:
             self._check_live(live)
 
@@ -154,7 +160,7 @@ class Listing:
             live += len(found)
             deleted: Iterable[int | None] = repeat(counted)
             if counted is None and self.vectors is not None:
-                deleted = _looked_up(self.paths.uris(found.paths()), self.vectors).to_pylist()
+                deleted = map(self.vectors.get, self.paths.uris(found.paths()).to_pylist(), repeat(0))
             yield from zip(found.sizes.tolist(), found.rows.tolist(), deleted)
         self._check_live(live)
 
@@ -169,10 +175,10 @@ class Listing:
         return None if self.delete_manifests else 0
 
     @cached_property
-    def vectors(self) -> pa.Table | None:
+    def vectors(self) -> Mapping[str, int] | None:
         """The data files that have deletion vectors, and how many rows these delete; None if there are row deletes of
         another kind, whose rows are only known when they are read."""
-        found = []
+        found: dict[str, int] = {}
         for source in self.delete_manifests:
             live = self.live(source)
             if not all_vectors(live):
@@ -180,15 +186,16 @@ class Listing:
             paths = self.paths.uris(only_files(live).drop_null())
             if len(paths) < len(live):
                 return None
-            found.append(pa.table({"path": paths, "rows": longs(live.rows)}))
-        return pa.concat_tables(found) if found else None
+            found.update(zip(paths.to_pylist(), live.rows.tolist(), strict=True))
+        return found
 
-    def _counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+    def counted(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """FILES with the deleted rows, where they are known."""
         if not self.delete_manifests or self.vectors is None:
             return batch
         i = batch.schema.get_field_index("deleted")
-        return batch.set_column(i, batch.schema.field(i), _looked_up(batch.column("path"), self.vectors))
+        rows = map(self.vectors.get, batch.column("path").to_pylist(), repeat(0))
+        return batch.set_column(i, batch.schema.field(i), pa.array(list(rows), pa.int64()))
 
     def _run(self, tasks: Sequence[ManifestTask], map: MapFunction | None) -> Iterator[pa.RecordBatch]:
         sources = [source for task in tasks for source, _ in task.sources]
@@ -231,12 +238,6 @@ class Listing:
         for i in unknown:
             self.spec(sources[i])
         return kept
-
-
-def _looked_up(paths: pa.Array, vectors: pa.Table) -> pa.Array:
-    """How many rows of each file its vector deletes."""
-    rows = vectors.column("rows").combine_chunks().take(pc.index_in(paths, vectors.column("path").combine_chunks()))
-    return pc.fill_null(rows, 0)
 
 
 def _length(source: ManifestFile) -> int:

@@ -104,9 +104,9 @@ def _units(
     """FILES without statistics, and if requested whether all rows of each certainly satisfy the predicate."""
     schema = snapshot.listing.schema_of_files()
     if not classify or where is None:
-        units = pa.Table.from_batches(list(snapshot.files(where=where, map=map, tally=tally)), schema)
+        units = pa.Table.from_batches(list(snapshot.listing.files(where=where, map=map, tally=tally)), schema)
         return units, pa.chunked_array([pa.repeat(True, units.num_rows)]) if classify else None
-    return classified(snapshot.files(columns_of(where), where, map, tally), schema, where)
+    return classified(snapshot.listing.files(columns_of(where), where, tally, map), schema, where)
 
 
 def _check_formats(units: pa.Table) -> None:

@@ -108,8 +108,9 @@ class IcebergSnapshot:
         map: MapFunction | None = None,
         tally: Tally | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """FILES; `deleted` is null if the snapshot has delete files, until `plan` resolves them."""
-        return self.listing.files(columns, where, tally, map)
+        """FILES; `deleted` is null if the snapshot has row deletes other than vectors, until `plan` resolves them."""
+        for batch in self.listing.files(columns, where, tally, map):
+            yield self.listing.counted(batch)
 
     def sizes(self, small: int = SMALL_FILE) -> Sizes:
         return Sizes.of(self.listing.counts(), small)

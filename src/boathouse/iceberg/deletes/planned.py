@@ -5,10 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64, serialize64
@@ -27,11 +29,15 @@ from boathouse.iceberg.deletes.index import Place, Units
 from boathouse.iceberg.deletes.positions import DeleteFileTask, read_positions
 from boathouse.iceberg.deletes.vectors import Vector
 from boathouse.iceberg.manifests import records as manifests
+from boathouse.iceberg.manifests.columns import only_files
 from boathouse.iceberg.manifests.records import DELETES, EQUALITY_DELETES, ManifestFile
 from boathouse.iceberg.manifests.schemas import FILE_PATH_ID
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.units import EQUALITY, VECTOR, deletes_schema
+
+_FEW: Final = 64
+"""So many entries are decoded as fast as they are chosen from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +141,7 @@ def _key_stats(
         return None
     paths, ids = [(f.name,) for f in keys], [f.id for f in keys if f.id is not None]
     schema = snapshot.listing.schema_of_files(paths)
-    found = pa.Table.from_batches(list(snapshot.files(paths, where, map)), schema)
+    found = pa.Table.from_batches(list(snapshot.listing.files(paths, where, map=map)), schema)
     return KeyStats.of(snapshot.schema, found, units.column("path").to_pylist(), ids)
 
 
@@ -215,7 +221,7 @@ class Collector:
             if source.content != DELETES:
                 raise CorruptTableError(f"manifest content {source.content} is unknown", where=source.path)
             spec = listing.spec(source)
-            for entry in listing.entries(source, metrics=METRICS):
+            for entry in listing.entries(source, metrics=METRICS, kept=self._kept(source)):
                 if adders is not None and entry["snapshot_id"] not in adders:
                     continue
                 data = entry["data_file"]
@@ -228,6 +234,19 @@ class Collector:
                 else:
                     self._positions(data, place, found)
         return found
+
+    def _kept(self, source: ManifestFile) -> npt.NDArray[np.bool_] | None:
+        """Which entries of many may be of the units: those of one other data file alone are not decoded further."""
+        listing = self.snapshot.listing
+        live = listing.live(source)
+        if len(live) <= _FEW:
+            return None
+        files = only_files(live)
+        known = files.drop_null()
+        uris = listing.paths.uris(known)
+        mine = known.filter(pc.is_in(uris, pa.array(list(self.units.rows), uris.type)))
+        kept: npt.NDArray[np.bool_] = pc.or_(pc.is_null(files), pc.is_in(files, mine)).to_numpy(zero_copy_only=False)
+        return kept
 
     def _equality(self, data: Mapping[str, Any], place: Place, found: _Found) -> None:
         if self.units.older(place).any():

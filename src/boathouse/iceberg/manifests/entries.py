@@ -147,11 +147,19 @@ class Entries:
         check_content(("data", "deletes")[self.source.content], source.content, self.where)
         return Entries(self.columns, source, self.where)
 
-    def records(self, live_only: bool = True, metrics: frozenset[str] = METRICS) -> list[Entry]:
-        """The entries as dictionaries; metric maps that are not in `metrics` are None."""
+    def records(
+        self,
+        live_only: bool = True,
+        metrics: frozenset[str] = METRICS,
+        kept: npt.NDArray[np.bool_] | None = None,
+    ) -> list[Entry]:
+        """The entries as dictionaries; metric maps that are not in `metrics` are None. `kept`: of the live ones these
+        only."""
         columns = self.columns
         if live_only and columns.type(("status",)) is not None:
             columns = columns.take(columns.longs(("status",))[0] != DELETED)
+        if kept is not None:
+            columns = columns.take(kept)
         found = columns.records(METRICS - metrics)
         return manifests.inherited(found, self.source, self.where, live_only)
 
