@@ -96,6 +96,34 @@ def test_every_operation_through_the_catalog(ours, theirs):
 
 
 @pytest.mark.spec("I-254")
+@pytest.mark.parametrize("version", ["2", "3"])
+def test_rows_are_marked_through_the_catalog(ours, theirs, version):
+    """Also by a writer whose version is not the newest any more."""
+    properties = {f"write.{operation}.mode": "merge-on-read" for operation in ("delete", "update", "merge")}
+    t = ours.open("db.t")
+    t.set_properties({"format-version": version, **properties})
+    t.append(rows(*range(4, 12)))
+    [first] = t.scan(["id", "_file"], where="id = 5").to_arrow()["_file"].to_pylist()
+    before = set(t.files()["path"].to_pylist())
+    behind = ours.open("db.t")
+    assert t.delete("id in (5, 2)").files_removed == 0
+    assert behind.delete("id in (5, 6)").rows_deleted == 1
+    assert ours.open("db.t").update({"city": "'new'"}, "id = 7").rows_copied == 0
+    assert ids(ours.open("db.t")) == [1, 3, 4, *range(7, 12)] == ids_of_theirs(theirs)
+    t = ours.open("db.t")
+    assert before <= set(t.files()["path"].to_pylist())
+    live = [f for f in t.inspect.delete_files().to_pylist() if f["referenced_data_file"] == first]
+    assert sum(f["record_count"] for f in live) == 3 and len(live) == (1 if version == "3" else 3)
+    t.rewrite_deletes()
+    t.optimize()
+    assert ours.open("db.t").inspect.delete_files().num_rows == 0
+    assert ids(ours.open("db.t")) == [1, 3, 4, *range(7, 12)] == ids_of_theirs(theirs)
+
+
+def ids_of_theirs(catalog):
+    return sorted(catalog.load_table("db.t").scan().to_arrow()["id"].to_pylist())
+
+
 def test_one_winner_of_each_swap(ours, theirs, tmp_path):
     """Every metadata document follows the one that was current; those of losers are never in that line."""
     mine, other = ours.open("db.t"), ours.open("db.t")
