@@ -258,3 +258,18 @@ def test_an_upgrade_meanwhile(root, meanwhile):
     assert [e["data_file"]["file_format"] for _, e in deletes(foreign)] == ["PUFFIN"]
     assert ids_of(root) == [0, 1, 2, *range(4, 10)] == theirs(foreign)
     assert not list(root.glob("data/*-deletes-*.parquet"))
+
+
+def test_the_codec_of_files_of_positions(root):
+    """As for data files, unless the table says otherwise."""
+    codecs = {"write.parquet.compression-codec": "gzip"}
+    t = create(root, **codecs)
+    t.append(rows(*range(10)))
+    foreign = Foreign(root)
+    t.delete("id = 1")
+    t.set_properties({"write.delete.parquet.compression-codec": "zstd", "write.delete.parquet.compression-level": "5"})
+    t.update({"x": "0"}, "id = 2")
+    found = [stored(e)[1].metadata.row_group(0).column(0).compression for _, e in deletes(foreign)]
+    assert sorted(found) == ["GZIP", "ZSTD"]
+    data = [pq.ParquetFile(p.removeprefix("file://")).metadata.row_group(0).column(0) for p in foreign.live()]
+    assert {c.compression for c in data} == {"GZIP"}

@@ -27,6 +27,8 @@ NATIVE: Final = pa.struct(
     [pa.field("column_sizes", pa.list_(pa.int64())), pa.field("split_offsets", pa.list_(pa.int64()))]
 )
 """Bytes of each leaf's chunks, in the order of `stats`; where the row groups start."""
+OF_POSITIONS: Final = "positions"
+"""The option with those of files of positions that differ from those of data files."""
 _PLACES: Final = (Field("file_path", STRING, False, id=FILE_PATH_ID), Field("pos", INT64, False, id=POSITION_ID))
 
 
@@ -61,6 +63,8 @@ class DataFiles:
     def __init__(self, context: WriteContext) -> None:
         self.context = context
         options = context.options
+        if context.content == "positions":
+            options = {**options, **options.get(OF_POSITIONS, {})}
         self.options = ParquetOptions(
             compression=options.get("compression", "zstd"),
             compression_level=options.get("compression_level"),

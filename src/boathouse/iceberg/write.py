@@ -13,6 +13,7 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.errors import InvalidArgumentError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.iceberg.commit.defaults import computed
 from boathouse.iceberg.commit.row_ids import carried
+from boathouse.iceberg.data_writer import OF_POSITIONS
 from boathouse.iceberg.manifests.columns import MAPS, TYPES, map_array, partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, DATA
 from boathouse.iceberg.manifests.values import (
@@ -75,13 +76,8 @@ def write_context(
             where=str(context.location),
             advice="set the property write.format.default to parquet",
         )
-    options: dict[str, Any] = {"compression": _codec(properties.get("write.parquet.compression-codec", "zstd"))}
-    level = properties.get("write.parquet.compression-level")
-    if level not in (None, "", "null"):
-        options["compression_level"] = _number("write.parquet.compression-level", level)
-    group = properties.get("write.parquet.row-group-size-bytes")
-    if group is not None:
-        options["row_group_bytes"] = _number("write.parquet.row-group-size-bytes", group)
+    options = _parquet(properties, "write.parquet.")
+    options[OF_POSITIONS] = _parquet(properties, "write.delete.parquet.")
     if properties.get(SHRED, "false").lower() == "true":
         options["shred"] = True
     size = properties.get("write.target-file-size-bytes")
@@ -142,6 +138,20 @@ def check_writable(found: IcebergSnapshot) -> None:
 def data_folder(properties: Mapping[str, str], root: str) -> str:
     """Where the data files of the table at `root` are written, and their deletion vectors."""
     return absolute(properties[DATA_PATH]) if properties.get(DATA_PATH) else join(root, "data")
+
+
+def _parquet(properties: Mapping[str, str], prefix: str) -> dict[str, Any]:
+    """What the properties with this prefix say of Parquet files."""
+    found: dict[str, Any] = {}
+    if f"{prefix}compression-codec" in properties:
+        found["compression"] = _codec(properties[f"{prefix}compression-codec"])
+    level = properties.get(f"{prefix}compression-level")
+    if level not in (None, "", "null"):
+        found["compression_level"] = _number(f"{prefix}compression-level", level)
+    group = properties.get(f"{prefix}row-group-size-bytes")
+    if group is not None:
+        found["row_group_bytes"] = _number(f"{prefix}row-group-size-bytes", group)
+    return found
 
 
 def _codec(name: str) -> str:
