@@ -20,12 +20,15 @@ PARTS = {
         for name in (
             "concurrency",
             "conflicts",
+            "inspect",
             "memory",
             "merge_memory",
             "merge_model",
             "mixed_writers",
             "model",
             "files_of_others",
+            "sizes",
+            "streams",
         )
     ),
     "waist-spark": tuple(

@@ -72,7 +72,7 @@ def verdict(
         ReadSet(whole, predicates, touched), **more,
     )  # fmt: skip
     entry = parse_entry(2, f"{root}/2.json", "\n".join(json.dumps(a) for a in actions).encode())
-    return planned.check(change, [Winner(Log.commit_id(2), None, entry)])
+    return planned.commits.check(change, [Winner(Log.commit_id(2), None, entry)])
 
 
 def kinds(found):

@@ -39,7 +39,7 @@ APPEND = {
     # document, and the hint.
     "iceberg": {"list_dir": 2, "get": 1, "put": 4},
     # A third listing directly before the put (LanceCommitter); the transaction file and the manifest.
-    "lance": {"list": 3, "put": 2},
+    "lance": {"list_dir": 3, "put": 2},
 }
 
 
@@ -62,7 +62,7 @@ WRITE = {
     # two entries, of others the newest metadata. Then what an append of a table asks for, without its first listing.
     "delta": {"list": 3, "list_dir": 3, "get": 4, "put": 2},
     "iceberg": {"list": 3, "list_dir": 2, "get": 2, "put": 4},
-    "lance": {"list": 6, "get": 1, "put": 2},
+    "lance": {"list": 3, "list_dir": 3, "get": 1, "put": 2},
 }
 
 
@@ -114,7 +114,7 @@ def test_what_a_change_of_one_row_asks_of_the_store(tmp_path, asked, format, cha
         # Beside an append's: the three manifests, and the rewritten one that marks the old file deleted.
         "iceberg": {"list_dir": 2, "get": 4, "put": 5},
         # Beside an append's: the file of deleted rows.
-        "lance": {"list": 3, "put": 3},
+        "lance": {"list_dir": 3, "put": 3},
     }
     assert asked.of_table() == wanted[format], asked.all
     data = {key for _, key in asked.all if key.endswith(TRAITS[format].data_suffix)}
