@@ -82,7 +82,7 @@ def _one_commit(
             result = result_of(write.operation, planned, done.outcomes, None)
             return snapshot, replace(result, dry_run=options.dry_run, write_id=None), None
         metrics = {**planned.change.metrics, **metrics_of(write.operation, planned, done.outcomes)}
-        change = replace(planned.change, metrics=metrics)
+        change = replace(planned.change, metrics=metrics, map=engine.map)
         outcome = _commit(snapshot, change, done, system.current().monotonic() - loaded < FRESH_SECONDS)
         if isinstance(outcome, Committed):
             result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.commit)

@@ -22,6 +22,7 @@ from boathouse.table.edits import (
     SetTransaction,
 )
 from boathouse.table.location import Location
+from boathouse.table.snapshot import MapFunction
 from boathouse.table.version import TableVersion
 
 Isolation = Literal["serializable", "snapshot"]
@@ -77,7 +78,8 @@ class Change:
     """A complete change: any number of edits of each kind, rows and schema in one commit.
 
     `planned` is the snapshot that it was computed from; None creates a table. `isolation` None is what the table asks
-    for, else serializable. `data_change` is false if the rows of the table stay the same, as in a compaction.
+    for, else serializable. `data_change` is false if the rows of the table stay the same, as in a compaction. `map` is
+    where a format does large work of the commit itself, None in process.
     """
 
     format: str
@@ -94,6 +96,7 @@ class Change:
     message: str | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
+    map: MapFunction | None = field(default=None, compare=False, repr=False)
 
     def all(self, kind: type[E]) -> Iterator[E]:
         """The edits of this kind, in order."""

@@ -9,11 +9,9 @@ from typing import Final
 import pyarrow as pa
 
 from boathouse.bits import system
-from boathouse.iceberg.commit import readback
-from boathouse.iceberg.manifests import writer as manifest_writer
-from boathouse.iceberg.manifests.columns import has_vectors
 from boathouse.iceberg.manifests.entries import LiveFiles
 from boathouse.iceberg.manifests.records import DATA, ManifestFile, Row
+from boathouse.iceberg.manifests.rewrite import NewManifests
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.storage import join
 from boathouse.types import PartitionSpec
@@ -71,14 +69,17 @@ class ManifestMaker:
 
     def encode(self, name: str, entries: pa.Table, spec: PartitionSpec, content: int = DATA) -> Listed:
         """A new manifest."""
-        uri = join(self.folder, name)
-        schema_id = int(self.metadata.document["current-schema-id"])
-        schema = self.metadata.schema
-        data = manifest_writer.write(entries, spec, schema, schema_id, content, self.codec, self.version)
-        row = manifest_writer.list_row(uri, len(data), spec, entries, content, self.sequence, self.snapshot_id)
-        readback.check_manifest(data, row, entries, spec)
+        data, row = self.new.encoded(self.uri(name), entries, spec, content)
         return Listed(row, data=data)
 
+    def uri(self, name: str) -> str:
+        return join(self.folder, name)
+
+    @property
+    def new(self) -> NewManifests:
+        """What is the same in all of them."""
+        id = int(self.metadata.document["current-schema-id"])
+        return NewManifests(self.snapshot_id, self.sequence, self.version, self.codec, self.metadata.schema, id)
+
     def keeps(self, live: LiveFiles) -> bool:
-        """Whether a new manifest can say of these files what theirs says; vectors have no place in version 2."""
-        return "vectors" in self.version.deletes or not has_vectors(live)
+        return self.new.keeps(live)
