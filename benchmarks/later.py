@@ -62,7 +62,12 @@ def many_files(folder: Path) -> Path:
     for i in range(FILES):
         path, first = root / f"f{i}.parquet", i * PER_FILE
         pq.write_table(pa.table({"id": range(first, first + PER_FILE), "v": ["x"] * PER_FILE}), path)
-        stats = {"numRecords": PER_FILE, "minValues": {"id": first}, "maxValues": {"id": first + PER_FILE - 1}}
+        stats = {
+            "numRecords": PER_FILE,
+            "minValues": {"id": first},
+            "maxValues": {"id": first + PER_FILE - 1},
+            "nullCount": {"id": 0, "v": 0},
+        }
         add = {"path": path.name, "partitionValues": {}, "size": path.stat().st_size, "modificationTime": 0}
         actions.append({"add": add | {"dataChange": True, "stats": json.dumps(stats)}})
     (root / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
