@@ -9,23 +9,28 @@ from pyiceberg.table import StaticTable
 import boathouse as bh
 from boathouse.errors import CorruptTableError, MissingFileError
 from boathouse.iceberg.commit.head_manifests import HeadManifests
-from boathouse.iceberg.manifests import rewrite
+from boathouse.iceberg.manifests import columns, rewrite
+from boathouse.iceberg.manifests.row_ids import row_ids
+from boathouse.iceberg.manifests.verbatim import encoded_files
+from boathouse.iceberg.metadata.versions import VERSIONS as VERSIONS_OF
 from boathouse.table.attempt import held_back
 
 COMMITS, PARTITIONS = 5, 3
+MANY = 70
+"""Files of a manifest that is decoded by columns."""
 VERSIONS = ("1", "2", "3")
 
 
-def made(root, version, spark=None, commits=COMMITS):
+def made(root, version, spark=None, commits=COMMITS, partitions=PARTITIONS):
     """A table with a manifest a commit, each with a file a partition; the number of rows says which commit it was."""
-    columns = [("p", pa.int64()), ("s.x", pa.string()), ("d", pa.float64())]
+    fields = [("p", pa.int64()), ("s.x", pa.string()), ("d", pa.float64())]
     properties = {"format-version": version, "commit.manifest-merge.enabled": "false"}
-    bh.create(str(root), pa.schema(columns), format="iceberg", partition_by=["p"], properties=properties)
+    bh.create(str(root), pa.schema(fields), format="iceberg", partition_by=["p"], properties=properties)
     table = bh.open(str(root))
     for i in range(commits):
-        p = [p for p in range(PARTITIONS) for _ in range(i + 1)]
+        p = [p for p in range(partitions) for _ in range(i + 1)]
         texts, numbers = [f"é{i}" if i % 2 else None] * len(p), [float("nan") if i % 3 else -0.0] * len(p)
-        table.append(pa.table([p, texts, numbers], names=[name for name, _ in columns]))
+        table.append(pa.table([p, texts, numbers], names=[name for name, _ in fields]))
     return bh.open(str(root), spark=spark)
 
 
@@ -99,6 +104,39 @@ def test_tasks_write_what_the_driver_writes(tmp_path, monkeypatch, version, wher
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+def test_entries_are_repeated_as_they_are_encoded(tmp_path, monkeypatch, version):
+    """Also with row ids that they inherit, beside deleted entries, and when they are as few as are read one by one."""
+    found, whole = [], columns.encoded_files
+
+    def noted(*args):
+        found.append(whole(*args))
+        return found[-1]
+
+    states = []
+    for name, encoded in (("here", noted), ("there", lambda *args: None)):
+        monkeypatch.setattr(columns, "encoded_files", encoded)
+        table = made(tmp_path / name, version, commits=2, partitions=MANY)
+        for where in ("p = 1", "p > 40 and p < 44", "p = 7 or p = 69", "p = 8", "p = 9"):
+            table.delete(where)
+            states.append(state(table))
+    assert states[:5] == states[5:]
+    assert [f is not None for f in found] == [True] * 8 + [False] * 2
+    assert sorted(theirs(tmp_path / "here").column("p").to_pylist()) == sorted(table.to_arrow().column("p").to_pylist())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_entries_of_another_encoding_are_made_anew(tmp_path, version):
+    """A manifest of version 1 or 2 in a table that was upgraded, or with other fields."""
+    table = made(tmp_path / "t", version, commits=1, partitions=MANY)
+    entries = table._handle.snapshot.listing
+    source = entries.manifest_files[0]
+    live, spec, own = entries.live(source), entries.spec(source), int(version)
+    ids = row_ids(live.columns, live.rows, source, pa.nulls(len(live), pa.int64()))
+    for other in (1, 2, 3):
+        assert (encoded_files(live, ids, VERSIONS_OF[other].manifest(spec)) is not None) == (other == own)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 def test_a_manifest_that_was_rewritten_meanwhile(tmp_path, monkeypatch, version):
     """Its files are searched in the manifests that took its place."""
     table, other = made(tmp_path / "t", version), bh.open(str(tmp_path / "t"))
@@ -162,3 +200,18 @@ def test_a_manifest_that_is_gone_when_an_executor_reads_it(tmp_path, monkeypatch
     with pytest.raises(MissingFileError, match=path.rsplit("/", 1)[1]):
         table.delete("p = 1")
     assert [written(tmp_path / "t")] == left
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_executors_rewrite_many_manifests(tmp_path, monkeypatch, spark):
+    """Several manifests a task."""
+    here, there = (made(tmp_path / n, "3", s, 30, MANY) for n, s in (("here", None), ("there", spark)))
+    here.delete("p = 1")
+    bundle = rewrite._BUNDLE
+    calls = by_tasks(monkeypatch)
+    monkeypatch.setattr(rewrite, "_BUNDLE", bundle // 32)
+    there.delete("p = 1")
+    assert 1 < calls[0] < 30
+    assert state(bh.open(str(tmp_path / "there"))) == state(here)
+    assert theirs(tmp_path / "there").num_rows == here.to_arrow().num_rows

@@ -23,7 +23,8 @@ _SIGNED: Final = {"int": pa.int32(), "long": pa.int64()}
 
 def blocks(columns: Mapping[str, pa.Array], schema: Schema, rows: int) -> Iterator[tuple[int, bytes]]:
     """The records, block by block, with the number of each block's. `columns` are the fields of the schema by name,
-    those of records in it by their path, joined by dots; a field without a column is null."""
+    those of records in it by their path, joined by dots; a field without a column is null. The column of a record is
+    its encoded bytes."""
     whole = _whole(_record(columns, schema, "", rows), rows)
     _, offsets, data = whole.buffers()
     ends = np.frombuffer(offsets, np.int32, rows + 1, whole.offset * 4).astype(np.int64)
@@ -46,7 +47,10 @@ def _record(columns: Mapping[str, pa.Array], schema: Schema, above: str, rows: i
     found: list[Part] = []
     for field in schema["fields"]:
         name = above + field["name"]
-        if isinstance(field["type"], dict) and field["type"]["type"] == "record":
+        inside = isinstance(field["type"], dict) and field["type"]["type"] == "record"
+        if inside and name in columns:
+            found.append(columns[name])
+        elif inside:
             found.append(_record(columns, field["type"], name + ".", rows))
         else:
             found.append(_field(columns.get(name), field["type"]))

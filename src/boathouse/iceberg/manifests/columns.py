@@ -18,7 +18,7 @@ from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.avro import items as avro_items
 from boathouse.avro.columns import Columns
-from boathouse.avro.cursors import BEYOND, Path
+from boathouse.avro.cursors import BEYOND, Path, Schema
 from boathouse.avro.small_files import FewColumns
 from boathouse.errors import CorruptTableError
 from boathouse.iceberg.manifests.entries import FILE, LiveFiles
@@ -26,6 +26,7 @@ from boathouse.iceberg.manifests.records import DELETED, EXISTING, POSITION_DELE
 from boathouse.iceberg.manifests.row_ids import row_ids
 from boathouse.iceberg.manifests.schemas import FILE_PATH_ID
 from boathouse.iceberg.manifests.values import arrow_array, from_avro
+from boathouse.iceberg.manifests.verbatim import encoded_files
 from boathouse.types import PartitionField, PartitionSpec
 
 _NUMBER, _ID, _TEXT, _BYTES = pa.int64(), pa.int32(), pa.string(), pa.binary()
@@ -61,10 +62,17 @@ def table(arrays: Mapping[str, pa.Array], spec: PartitionSpec, rows: int) -> pa.
     return pa.Table.from_arrays([arrays.get(f.name, pa.nulls(rows, f.type)) for f in schema], schema=schema)
 
 
-def of_live(live: LiveFiles, spec: PartitionSpec, source: ManifestFile) -> pa.Table:
+def of_live(live: LiveFiles, spec: PartitionSpec, source: ManifestFile, schema: Schema | None = None) -> pa.Table:
     """The live files of the manifest `source` as existing ones, with the numbers and row ids that they inherit. Raises
-    CorruptTableError."""
-    live = live.whole()
+    CorruptTableError.
+
+    Where the manifest encodes them as one of `schema` does, they have the further column `data_file` of what is
+    encoded, and their metrics, lists and, of data files, what is neither counted nor checked are left out.
+    """
+    ids = row_ids(live.columns, live.rows, source, pa.nulls(len(live), _NUMBER))
+    encoded = None if schema is None else encoded_files(live, ids, schema)
+    if encoded is None or source.content:
+        live = live.whole()
     columns, rows = live.columns, len(live)
     keys: list[pa.Array] = []
     arrays = {
@@ -77,12 +85,15 @@ def of_live(live: LiveFiles, spec: PartitionSpec, source: ManifestFile) -> pa.Ta
         "file_format": _coded(live),
         "record_count": longs(live.rows),
         "file_size_in_bytes": longs(live.sizes),
-        **{name: _map(columns, (FILE, name), TYPES[name], keys) for name in MAPS},
-        **{name: _list(columns, (FILE, name), TYPES[name]) for name in _LISTS},
-        **{name: plain(columns, (FILE, name), TYPES[name]) for name in _PLAIN},
-        "first_row_id": row_ids(columns, live.rows, source, pa.nulls(rows, _NUMBER)),
+        "first_row_id": ids,
         **{partition_column(f): live.partition_array(f) for f in spec},
     }
+    if encoded is None or source.content:
+        arrays |= {name: plain(columns, (FILE, name), TYPES[name]) for name in _PLAIN}
+    if encoded is not None:
+        return table(arrays, spec, rows).append_column(FILE, encoded)
+    arrays |= {name: _map(columns, (FILE, name), TYPES[name], keys) for name in MAPS}
+    arrays |= {name: _list(columns, (FILE, name), TYPES[name]) for name in _LISTS}
     return table(arrays, spec, rows)
 
 

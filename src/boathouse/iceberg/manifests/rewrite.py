@@ -15,7 +15,15 @@ import pyarrow.compute as pc
 
 from boathouse.iceberg.manifests import carried, readback, writer
 from boathouse.iceberg.manifests.batches import spec_of
-from boathouse.iceberg.manifests.columns import are_vectors, has_vectors, marked, of_live, only_files, without_offsets
+from boathouse.iceberg.manifests.columns import (
+    are_vectors,
+    has_vectors,
+    layout,
+    marked,
+    of_live,
+    only_files,
+    without_offsets,
+)
 from boathouse.iceberg.manifests.entries import LiveFiles
 from boathouse.iceberg.manifests.reader import ManifestReader
 from boathouse.iceberg.manifests.records import ManifestFile, Row
@@ -25,7 +33,8 @@ from boathouse.table.snapshot import MapFunction
 from boathouse.types import Partitioning, PartitionSpec, Schema
 
 MUCH: Final = 2 << 20
-"""More bytes of manifests than these are rewritten by `map`."""
+"""More bytes of manifests than these are rewritten by `map`: in process they take about a second (11 ms for 100 entries
+with metrics of 16 columns, 24 KiB), a task of Spark 28 ms, beside the start of its job."""
 _BUNDLE: Final = 1 << 20
 """Bytes of manifests that one task rewrites."""
 _WAVE: Final = 256 << 20
@@ -200,11 +209,12 @@ def _rewrite(task: RewriteTask, one: Losing, live: LiveFiles) -> pa.RecordBatch:
     source = one.source
     spec = spec_of(task.partitioning, source)
     carried.check_spec(spec, source.path)
-    entries = marked(of_live(live, spec, source), lost, task.new.snapshot_id)
+    schema = task.new.version.manifest(spec) if keeps else None
+    entries = marked(of_live(live, spec, source, schema), lost, task.new.snapshot_id)
     if not keeps:
         entries = without_offsets(entries)
     data, row = task.new.encoded(one.uri, entries, spec, source.content)
-    plain = [name for name in entries.column_names if not pa.types.is_nested(entries.schema.field(name).type)]
+    plain = [f.name for f in layout(spec) if not pa.types.is_nested(f.type)]
     removed = entries.select(plain).filter(pa.array(lost)).combine_chunks().to_struct_array().combine_chunks()
     listed = pa.ListArray.from_arrays(pa.array([0, len(removed)], pa.int32()), removed)
     arrays = [pa.array([data], pa.large_binary()), pa.array([row], _ROW), listed]

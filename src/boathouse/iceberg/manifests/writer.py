@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from boathouse.avro import container as avro
 from boathouse.avro import writer as avro_writer
 from boathouse.iceberg.manifests.columns import ENTRY, MAPS, TYPES, partition_column
-from boathouse.iceberg.manifests.entries import FEW
+from boathouse.iceberg.manifests.entries import FEW, FILE
 from boathouse.iceberg.manifests.records import ADDED, DATA, DELETED, EXISTING, Row
 from boathouse.iceberg.manifests.schemas import avro_name
 from boathouse.iceberg.manifests.values import Physical, encode, physical_list, to_avro
@@ -35,7 +35,7 @@ def write(
     codec: str,
     version: FormatVersion = NEW,
 ) -> bytes:
-    """A manifest."""
+    """A manifest. Entries with a column `data_file` are written with what it has encoded."""
     metadata = {
         "schema": json.dumps(schema_json(schema, schema_id)),
         "schema-id": str(schema_id),
@@ -46,6 +46,9 @@ def write(
     if version.sequence_numbers:
         metadata["content"] = "data" if content == DATA else "deletes"
     avro_schema = version.manifest(spec)
+    if FILE in entries.column_names:
+        encoded = {name: entries.column(name).combine_chunks() for name in (*ENTRY, FILE)}
+        return avro.container(avro_schema, avro_writer.blocks(encoded, avro_schema, entries.num_rows), metadata, codec)
     if entries.num_rows <= FEW:
         return avro.write(avro_schema, _records(entries, spec), metadata, codec)
     columns = {_path(name): entries.column(name).combine_chunks() for name in entries.column_names}
