@@ -12,6 +12,9 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyroaring
+from pyiceberg.table import StaticTable
+
+import boathouse as bh
 
 PATH_ID, POSITION_ID = 2147483546, 2147483545
 
@@ -288,3 +291,20 @@ class Foreign:
         return {"string": "string", "int": "int", "long": "long", "double": "double"}.get(
             types.get(field["source-id"]), "string"
         )
+
+
+def ids_of(where):
+    """The ids that we read."""
+    return sorted(bh.open(str(where)).scan(["id"]).to_arrow()["id"].to_pylist())
+
+
+def theirs(foreign):
+    """The ids that pyiceberg reads."""
+    table = StaticTable.from_metadata(f"file://{foreign.head}")
+    return sorted(table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist())
+
+
+def current(foreign):
+    """The current snapshot."""
+    document = foreign.document
+    return next(s for s in document["snapshots"] if s["snapshot-id"] == document["current-snapshot-id"])

@@ -4,7 +4,7 @@ them."""
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from foreign_writer import IDS, SCHEMA, Foreign, rows
+from foreign_writer import IDS, SCHEMA, Foreign, current, ids_of, rows, theirs
 
 import boathouse as bh
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
@@ -23,23 +23,6 @@ def root(tmp_path):
 
 def create(root, schema=SCHEMA, partition_by=(), **more):
     return bh.create(str(root), schema, format="iceberg", partition_by=partition_by, properties=MODES | more)
-
-
-def ids_of(root):
-    return sorted(bh.open(str(root)).scan(["id"]).to_arrow()["id"].to_pylist())
-
-
-def theirs(foreign):
-    """The ids that pyiceberg reads."""
-    from pyiceberg.table import StaticTable
-
-    table = StaticTable.from_metadata(f"file://{foreign.head}")
-    return sorted(table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist())
-
-
-def current(foreign):
-    document = foreign.document
-    return next(s for s in document["snapshots"] if s["snapshot-id"] == document["current-snapshot-id"])
 
 
 def deletes(foreign, status=(0, 1)):

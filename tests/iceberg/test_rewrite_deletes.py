@@ -3,26 +3,11 @@ file. PyIceberg reads no equality deletes, so that it reads the tables afterward
 
 import pyarrow as pa
 import pytest
-from foreign_writer import IDS, SCHEMA, Foreign, rows
-from pyiceberg.table import StaticTable
+from foreign_writer import IDS, SCHEMA, Foreign, current, ids_of, rows, theirs
 
 import boathouse as bh
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.ops import write as write_op
-
-
-def ids_of(root):
-    return sorted(bh.open(str(root)).scan(["id"]).to_arrow()["id"].to_pylist())
-
-
-def theirs(foreign):
-    table = StaticTable.from_metadata(f"file://{foreign.head}")
-    return sorted(table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist())
-
-
-def current(foreign):
-    document = foreign.document
-    return next(s for s in document["snapshots"] if s["snapshot-id"] == document["current-snapshot-id"])
 
 
 def deletes(foreign):

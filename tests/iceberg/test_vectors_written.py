@@ -8,7 +8,7 @@ import zlib
 import pyarrow as pa
 import pyroaring
 import pytest
-from foreign_writer import IDS, SCHEMA, Foreign, rows
+from foreign_writer import IDS, SCHEMA, Foreign, ids_of, rows, theirs
 
 import boathouse as bh
 from boathouse.bits.roaring import Bitmap
@@ -40,18 +40,6 @@ def ids_in(foreign, path):
     import pyarrow.parquet as pq
 
     return pq.read_table(path.removeprefix("file://"))["id"].to_pylist()
-
-
-def ids_of(where):
-    return sorted(bh.open(str(where)).scan(["id"]).to_arrow()["id"].to_pylist())
-
-
-def theirs(foreign):
-    """The ids that pyiceberg reads."""
-    from pyiceberg.table import StaticTable
-
-    table = StaticTable.from_metadata(f"file://{foreign.head}")
-    return sorted(table.scan(selected_fields=("id",)).to_arrow()["id"].to_pylist())
 
 
 def summary(foreign):
