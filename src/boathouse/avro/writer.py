@@ -11,6 +11,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.binary_scalars import binary_scalar
+
 Schema = Any
 Longs = npt.NDArray[np.int64]
 Part: TypeAlias = "pa.Array | bytes"
@@ -68,7 +70,7 @@ def _field(array: pa.Array | None, schema: Schema) -> Part:
     if not array.null_count:
         return _joined([_PRESENT, values])
     return pc.if_else(
-        array.is_valid(), pc.binary_join_element_wise(_binary(_PRESENT), values, _NOTHING), _binary(_NULL)
+        array.is_valid(), pc.binary_join_element_wise(binary_scalar(_PRESENT), values, _NOTHING), binary_scalar(_NULL)
     )
 
 
@@ -84,14 +86,10 @@ def _joined(parts: list[Part]) -> Part:
         return b"".join(p for p in merged if isinstance(p, bytes))
     if len(merged) == 1:
         return merged[0]
-    return pc.binary_join_element_wise(*(_binary(p) if isinstance(p, bytes) else p for p in merged), _NOTHING)
+    return pc.binary_join_element_wise(*(binary_scalar(p) if isinstance(p, bytes) else p for p in merged), _NOTHING)
 
 
-def _binary(value: bytes) -> pa.Scalar:
-    return pa.scalar(value, pa.binary())
-
-
-_NOTHING: Final = _binary(b"")
+_NOTHING: Final = binary_scalar(b"")
 
 
 def encoded(array: pa.Array, schema: Schema) -> pa.BinaryArray:
@@ -139,8 +137,8 @@ def _array(array: pa.Array, items: Schema) -> pa.BinaryArray:
         values = encoded(array.values.slice(first, last - first), items)
     rows = pa.ListArray.from_arrays(pa.array((offsets - first).astype(np.int32)), values)
     counts = varints(np.diff(offsets))
-    whole = pc.binary_join_element_wise(counts, pc.binary_join(rows, _NOTHING), _binary(_END), _NOTHING)
-    return pc.if_else(pc.equal(pc.list_value_length(rows), 0), _binary(_END), whole)
+    whole = pc.binary_join_element_wise(counts, pc.binary_join(rows, _NOTHING), binary_scalar(_END), _NOTHING)
+    return pc.if_else(pc.equal(pc.list_value_length(rows), 0), binary_scalar(_END), whole)
 
 
 def _fixed(array: pa.Array, size: int) -> pa.BinaryArray:

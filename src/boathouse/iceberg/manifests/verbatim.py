@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from boathouse.arrow.binary_scalars import binary_scalar
 from boathouse.arrow.longs import longs
 from boathouse.avro import container as avro
 from boathouse.avro.columns import Columns
@@ -19,7 +20,7 @@ from boathouse.iceberg.manifests.entries import FILE, LiveFiles
 from boathouse.iceberg.manifests.schemas import ENTRY_NAMES
 
 _ROW_ID = "first_row_id"
-_PRESENT, _NOTHING = pa.scalar(b"\x02", pa.binary()), pa.scalar(b"", pa.binary())
+_PRESENT, _NOTHING = binary_scalar(b"\x02"), binary_scalar(b"")
 
 
 def encoded_files(live: LiveFiles, row_ids: pa.Array, schema: Schema) -> pa.Array | None:
