@@ -44,7 +44,7 @@ CONDITIONS = {
 }
 ICEBERG_WRITTEN = (
     "format version 1", "format version 2", "format version 3", "row lineage", "partition evolution", "column defaults",
-    "sort orders", "deletion vectors", "position delete files",
+    "sort orders", "metrics modes", "deletion vectors", "position delete files",
 )  # fmt: skip
 ICEBERG_READ = (
     "ORC and Avro files", "equality delete files", "relocated tables",

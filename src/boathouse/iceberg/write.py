@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import InvalidArgumentError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
 from boathouse.iceberg.commit.defaults import computed
 from boathouse.iceberg.commit.row_ids import carried
 from boathouse.iceberg.data_writer import OF_POSITIONS
-from boathouse.iceberg.manifests.columns import MAPS, TYPES, map_array, partition_column, table
+from boathouse.iceberg.manifests.columns import partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, DATA
-from boathouse.iceberg.manifests.values import (
-    TRUNCATE_WIDTH,
-    encode,
-    encode_numbers,
-    number_kind,
-    physical_list,
-    truncated,
-)
 from boathouse.iceberg.metadata import rules
+from boathouse.iceberg.metadata.metrics_modes import Mode
 from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec, unknown_transforms
 from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 from boathouse.iceberg.metadata.schemas import fresh_schema
 from boathouse.iceberg.metadata.versions import MODERN, NEW, PROPERTY, FormatVersion, asked_version
+from boathouse.iceberg.metrics import metrics
 from boathouse.iceberg.paths import version_of
 from boathouse.iceberg.row_modes import positions_per
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.parquet.stats import SchemaLeaf, schema_leaves
 from boathouse.storage import absolute, join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
 from boathouse.table.tasks import WriteContext
-from boathouse.types import DataType, FloatType, NullType, PartitionSpec, Schema
+from boathouse.types import PartitionSpec, Schema
 
 DATA_PATH: Final = "write.data.path"
 DEFAULT_TARGET: Final = 512 << 20
 SHRED: Final = "write.parquet.shred-variants"
-_METRICS = "write.metadata.metrics."
 
 
 def create(context: TableContext, create: CreateTable) -> tuple[Schema, PartitionSpec, FormatVersion]:
@@ -166,23 +157,13 @@ def _number(name: str, value: object) -> int:
         raise InvalidArgumentError(f"table property {name} is {value!r}, which is not a number") from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Leaf:
-    """The metrics of one leaf: its counts, and its bounds truncated to `width` (None: complete; 0: none)."""
-
-    index: int
-    leaf: SchemaLeaf
-    counts: bool
-    bounds: bool
-    width: int | None
-
-
 def added_columns(
-    outcomes: pa.Table, schema: Schema, spec: PartitionSpec, properties: Mapping[str, str], sequence: int | None
+    outcomes: pa.Table, schema: Schema, spec: PartitionSpec, modes: Mapping[int, Mode], sequence: int | None
 ) -> pa.Table:
     """Manifest entries for files that were just written: OUTCOMES of kind data, all with this schema and spec.
 
-    Snapshot id and sequence numbers are null, to be inherited; `sequence` sets the data sequence number.
+    Snapshot id and sequence numbers are null, to be inherited; `sequence` sets the data sequence number. `modes` say
+    which metrics they have.
     """
     files = outcomes.combine_chunks()
     rows = files.num_rows
@@ -196,66 +177,8 @@ def added_columns(
         "record_count": files.column("rows").combine_chunks(),
         "file_size_in_bytes": files.column("size").combine_chunks(),
         "split_offsets": files.column("native").combine_chunks().field("split_offsets"),
-        **_metrics(files, _leaves(schema, properties)),
+        **metrics(files, schema, modes),
     }
     if partition is not None:
         arrays |= {partition_column(f): partition.field(str(f.id)) for f in spec}
     return table(arrays, spec, rows)
-
-
-def _leaves(schema: Schema, properties: Mapping[str, str]) -> list[_Leaf]:
-    """Which metrics are written for which leaf, by `write.metadata.metrics.*`; by default for the first 100 leaves."""
-    limit = _number("max-inferred-column-defaults", properties.get(f"{_METRICS}max-inferred-column-defaults", 100))
-    default = properties.get(f"{_METRICS}default")
-    found = []
-    for i, leaf in enumerate(schema_leaves(schema)):
-        if isinstance(leaf.field.type, NullType):
-            continue  # no file has it
-        fallback = default or (f"truncate({TRUNCATE_WIDTH})" if i < limit else "none")
-        mode = properties.get(f"{_METRICS}column.{'.'.join(leaf.path)}", fallback).strip().lower()
-        bounds = mode == "full" or mode.startswith("truncate")
-        width = None if mode == "full" else TRUNCATE_WIDTH
-        if mode.startswith("truncate(") and mode.endswith(")"):
-            width = max(1, _number(_METRICS, mode[9:-1]))
-        # Elements of lists and maps have counts only.
-        found.append(_Leaf(i, leaf, mode != "none", bounds and not leaf.repeated, width))
-    return found
-
-
-def _metrics(files: pa.Table, leaves: Sequence[_Leaf]) -> dict[str, pa.Array]:
-    """The metric maps, each from the values of all leaves that have them."""
-    stats, rows = files.column("stats").combine_chunks(), files.num_rows
-    sizes = files.column("native").combine_chunks().field("column_sizes")
-    found: dict[str, dict[int, pa.Array]] = {name: {} for name in MAPS}
-    for kept in leaves:
-        id, type = kept.leaf.field.id, kept.leaf.field.type
-        assert id is not None
-        if not kept.counts:
-            continue
-        s = stats.field(str(kept.index))
-        found["column_sizes"][id] = _element(sizes, kept.index)
-        found["value_counts"][id], found["null_value_counts"][id] = s.field("values"), s.field("nulls")
-        if isinstance(type, FloatType):
-            found["nan_value_counts"][id] = s.field("nans")
-        if kept.bounds:
-            bounds = _bounds(s.field("lower"), s.field("upper"), type, kept.width)
-            found["lower_bounds"][id], found["upper_bounds"][id] = bounds
-    return {name: map_array(list(maps), list(maps.values()), TYPES[name], rows) for name, maps in found.items()}
-
-
-def _element(lists: pa.Array, index: int) -> pa.Array:
-    """One element of each list; null where the list is null."""
-    if lists.null_count == 0:
-        return pc.list_element(lists, index)
-    return pa.array([None if v is None else v[index] for v in lists.to_pylist()], pa.int64())
-
-
-def _bounds(lower: pa.Array, upper: pa.Array, type: DataType, width: int | None) -> tuple[pa.Array, pa.Array]:
-    """Bounds in binary form, truncated."""
-    kind = number_kind(type)
-    if kind is not None:
-        return encode_numbers(lower, kind), encode_numbers(upper, kind)
-    pairs = zip(physical_list(lower, type), physical_list(upper, type))
-    cut = [truncated(low, high, width) for low, high in pairs]
-    made = [pa.array([encode(pair[i], type) for pair in cut], pa.binary()) for i in (0, 1)]
-    return made[0], made[1]

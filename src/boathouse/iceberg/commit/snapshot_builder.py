@@ -25,7 +25,9 @@ from boathouse.iceberg.manifests.columns import by_snapshot, of_live
 from boathouse.iceberg.manifests.merge import MergeRule
 from boathouse.iceberg.manifests.records import DELETES, Row
 from boathouse.iceberg.metadata.document import Json, TableMetadata
+from boathouse.iceberg.metadata.metrics_modes import modes
 from boathouse.iceberg.metadata.partitions import unknown_transforms
+from boathouse.iceberg.metadata.sort_orders import wanted_order
 from boathouse.iceberg.metadata.versions import NEXT_ROW_ID
 from boathouse.iceberg.paths import METADATA_FOLDER
 from boathouse.iceberg.snapshot import IcebergSnapshot
@@ -133,13 +135,15 @@ class SnapshotBuilder:
     def add(self) -> list[Listed]:
         """New manifests for the added files, one for each spec and sequence number they were written with."""
         found: list[Listed] = []
+        schema = self.file_schema()
+        wanted = modes(schema, self.properties, wanted_order(self.document, schema).bounded)
         for sequence, outcomes in self.added():
             for spec_id in sorted(outcomes.column("spec").unique().to_pylist()):
                 spec = self.metadata.partitioning.spec(spec_id)
                 files = outcomes.filter(pc.equal(outcomes.column("spec"), spec_id))
                 for start in range(0, files.num_rows, ENTRIES_PER_MANIFEST):
                     part = files.slice(start, ENTRIES_PER_MANIFEST)
-                    entries = added_columns(part, self.file_schema(), spec, self.properties, sequence)
+                    entries = added_columns(part, schema, spec, wanted, sequence)
                     if not self.version.sequence_numbers:
                         entries = by_snapshot(entries, self.snapshot_id)
                     self.tallies.added(entries, spec)

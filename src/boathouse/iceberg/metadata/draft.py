@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
+from boathouse.iceberg.metadata import metrics_modes
 from boathouse.iceberg.metadata import updates as u
 from boathouse.iceberg.metadata.apply import apply_all
 from boathouse.iceberg.metadata.document import Json, TableMetadata
@@ -66,6 +67,7 @@ def created(
         u.SetDefaultSortOrder(),
     )
     properties = {k: v for k, v in create.properties.items() if k not in _NOT_STORED}
+    metrics_modes.check(properties, schema)
     if properties:
         draft.make(u.SetProperties(properties))
     return draft
@@ -81,7 +83,7 @@ def _empty(version: FormatVersion, now: int) -> Json:
 
 def set_properties(draft: Draft, edit: SetProperties) -> None:
     """Sets properties, and removes those whose value is None; `format-version` upgrades the table. Raises
-    UnsupportedFeatureError for a lower version."""
+    UnsupportedFeatureError for a lower version, InvalidArgumentError for metrics that nobody obeys."""
     if PROPERTY in edit.properties:
         version = asked_version(edit.properties[PROPERTY])
         if version.number != draft.document[PROPERTY]:
@@ -90,6 +92,8 @@ def set_properties(draft: Draft, edit: SetProperties) -> None:
     before = draft.document.get("properties") or {}
     changed = {k: v for k, v in asked.items() if v is not None and before.get(k) != v}
     gone = tuple(k for k, v in asked.items() if v is None and k in before)
+    if any(k.startswith(metrics_modes.PREFIX) for k in changed):
+        metrics_modes.check(changed, draft.view("").schema)
     if changed:
         draft.make(u.SetProperties(changed))
     if gone:
