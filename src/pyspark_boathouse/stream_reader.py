@@ -19,7 +19,7 @@ from pyspark_boathouse.reader import Bundle
 from pyspark_boathouse.stream_options import StreamOptions
 
 if TYPE_CHECKING:
-    from boathouse.ops.stream.source import Batch, Room, TableStream
+    from boathouse.ops.stream.source import Batch, ReadLimit, TableStream
     from boathouse.table.snapshot import Snapshot
 
 
@@ -54,9 +54,9 @@ class StreamReader(DataSourceStreamReader):
 
     def offset_after(self, start: Mapping[str, Any], files: int | None, bytes: int | None) -> dict[str, Any]:
         """How far a batch that begins at `start` reads."""
-        room: Room = import_module("boathouse.ops.stream.source").Room(files, bytes)
+        limit: ReadLimit = import_module("boathouse.ops.stream.source").ReadLimit(files, bytes)
         newest = self.newest() if self.target is None else self.target
-        self.batch = self.following().next(_offsets().Offset.of(start), room, newest, self.batch)
+        self.batch = self.following().next(_offsets().Offset.of(start), limit, newest, self.batch)
         document: dict[str, Any] = self.batch.end.document()
         return document
 

@@ -13,7 +13,7 @@ import boathouse as bh
 from boathouse.bits import system
 from boathouse.engines.spark.exchange import encode
 from boathouse.errors import SchemaMismatchError
-from boathouse.ops.stream.source import Batch, Room, TableStream
+from boathouse.ops.stream.source import Batch, ReadLimit, TableStream
 from boathouse.ops.tasks.sink import sink_batches
 from pyspark_boathouse.stream_options import stream_target
 from pyspark_boathouse.stream_writer import RowStreamWriter, WrittenBatch
@@ -45,7 +45,7 @@ class Query:
         """The number of tasks of the next batch."""
         last = self.batch
         newest = self.stream.newest(None if last is None else last.newest)
-        self.batch = self.stream.next(None if last is None else last.end, Room(files), newest, last)
+        self.batch = self.stream.next(None if last is None else last.end, ReadLimit(files), newest, last)
         return len(list(self.batch.tasks()))
 
 

@@ -13,7 +13,7 @@ import boathouse as bh
 from boathouse import errors, registry
 from boathouse.ops.stream.commits import Wanted
 from boathouse.ops.stream.offset import INITIAL, Offset
-from boathouse.ops.stream.source import Batch, Beginning, Room, TableStream
+from boathouse.ops.stream.source import Batch, Beginning, ReadLimit, TableStream
 from boathouse.ops.tasks.difference import Difference, difference_rows
 from boathouse.table.features import Restorable, Retention
 
@@ -56,7 +56,7 @@ class Query:
     def plan(self, files: int | None = None, bytes: int | None = None) -> str:
         start = Offset.of(json.loads(self.offset))
         newest = self.stream.newest(self.planned and self.planned.newest)
-        self.planned = self.stream.next(start, Room(files, bytes), newest, self.planned)
+        self.planned = self.stream.next(start, ReadLimit(files, bytes), newest, self.planned)
         return json.dumps(self.planned.end.document())
 
     def between(self, start: str, end: str) -> list[dict]:

@@ -30,9 +30,9 @@ class Beginning:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
-    """What a batch may still take; None: no limit. It takes a piece as long as there is any room, so that a piece
-    larger than the limit is read too."""
+class ReadLimit:
+    """What a batch may still take; None: no limit. It takes a piece as long as anything is left of it, so that a
+    piece larger than the limit is read too."""
 
     files: int | None = None
     bytes: int | None = None
@@ -41,14 +41,15 @@ class Room:
     def any(self) -> bool:
         return (self.files is None or self.files > 0) and (self.bytes is None or self.bytes > 0)
 
-    def take(self, sizes: Sequence[int], files: int = 1) -> tuple[int, Room]:
-        """How many of these pieces, each of so many files, are taken, and the room that is left."""
+    def take(self, sizes: Sequence[int], files: int = 1) -> tuple[int, ReadLimit]:
+        """How many of these pieces, each of so many files, are taken, and the limit that is left."""
         left = self
         for i, size in enumerate(sizes):
             if not left.any:
                 return i, left
-            room_of_files = None if left.files is None else left.files - files
-            left = Room(room_of_files, None if left.bytes is None else left.bytes - size)
+            left = ReadLimit(
+                None if left.files is None else left.files - files, None if left.bytes is None else left.bytes - size
+            )
         return len(sizes), left
 
 
@@ -116,7 +117,7 @@ class TableStream:
             raise self._recreated(self.base.format, self.base.identity, newest)
         return newest
 
-    def next(self, start: Offset | None, room: Room, newest: Snapshot, before: Batch | None = None) -> Batch:
+    def next(self, start: Offset | None, limit: ReadLimit, newest: Snapshot, before: Batch | None = None) -> Batch:
         """What the next batch reads from `start` (None: the beginning) on, at most up to `newest`; it ends at `start`
         if nothing is new. What the batch `before` looked at is not looked at again.
 
@@ -126,9 +127,9 @@ class TableStream:
         pieces: list[Piece] = []
         try:
             for piece in self._ahead(newest, begin.at, before):
-                taken, room = room.take(piece.portion.sizes[piece.first :], piece.portion.files_in_piece)
+                taken, limit = limit.take(piece.portion.sizes[piece.first :], piece.portion.files_in_piece)
                 pieces.append(replace(piece, last=piece.first + taken))
-                if not room.any:
+                if not limit.any:
                     break
         except BoathouseError:
             # What comes before it is given first; without progress the next call raises the same.
