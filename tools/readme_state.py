@@ -29,8 +29,8 @@ OPERATIONS = (
     "overwrite of the partitions that the rows are in", "delete", "update", "merge", "upsert",
     "change feed", "time travel", "add columns", "new columns by appends", "set properties", "application transactions",
     "compaction", "Z-order", "purge of deleted rows", "rewrite of row deletes", "metadata tables",
-    "streams, each row once", "SQL", "rename columns", "drop columns", "widen columns", "branches and tags", "tags",
-    "catalogs", "views", "vacuum",
+    "streams, each row once", "SQL", "rename columns", "drop columns", "widen columns",
+    "several changes of columns at once", "branches and tags", "tags", "catalogs", "views", "vacuum",
     "restore", "shallow clone", "convert a folder of Parquet files in place", "CHECK constraints", "name the table",
     "comments", "drop features",
 )  # fmt: skip

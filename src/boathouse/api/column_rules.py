@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from boathouse.api.arguments import located, names
 from boathouse.api.columns import constant
 from boathouse.api.engines import LOCAL
+from boathouse.api.evolution import Evolution
 from boathouse.api.partition_by import partition_fields, sort_fields
 from boathouse.api.table_part import Part
 from boathouse.errors import InvalidArgumentError
@@ -17,7 +18,17 @@ from boathouse.ops.table.layout import PartitioningSet, SortOrderSet
 
 
 class ColumnRules(Part):
-    """Columns are named as by `add_column`. These are Iceberg's; other formats refuse them by name."""
+    """Columns are named as by `add_column`. But for `evolve` these are Iceberg's; other formats refuse them by name."""
+
+    def evolve(self) -> Evolution:
+        """Starts several changes of columns that are made in one commit, or not at all; nothing happens before
+        `execute` of what it returns. What a format offers of them is what it offers of each alone.
+
+        >>> done = t.evolve().add_column("zip", "string").add_column("seen", "date").execute()
+        >>> t.schema.names
+        ('id', 'city', 'price', 'zip', 'seen')
+        """
+        return Evolution(self.uri, lambda write, options: self._run(LOCAL, write, options))
 
     @located
     def set_nullable(

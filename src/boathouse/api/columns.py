@@ -39,8 +39,8 @@ class Columns(Part):
     ) -> WriteResult:
         """Adds a column, null in existing rows; no file is rewritten. `type` is Spark SQL text or a DataType. A
         `default` (Spark SQL text, or a value) is what existing rows have, and later ones without the column; a column
-        that is not `nullable` needs one. It comes last, right `after` a sibling, or `first`. These are Iceberg's; a
-        default asks for format version 3.
+        that is not `nullable` needs one, and older readers fail on rows without it. It comes last, right `after` a
+        sibling, or `first`. These are Iceberg's; a default asks for format version 3.
 
         Raises InvalidArgumentError for a name that exists, SchemaError for text that is not a type,
         UnsupportedTypeError, UnsupportedFeatureError, CommitConflictError, CommitUnknownError, ReadOnlyError.
@@ -51,7 +51,7 @@ class Columns(Part):
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
         place = "" if first else after
-        write = AddColumns(((_named(name), _typed(type)),), nullable, constant(default), comment, place)
+        write = AddColumns(((named(name), typed(type)),), nullable, constant(default), comment, place)
         return self._run(LOCAL, write, options)
 
     @located
@@ -73,7 +73,7 @@ class Columns(Part):
         `delta.columnMapping.mode`, Lance), CommitConflictError, CommitUnknownError, ReadOnlyError.
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
-        return self._run(LOCAL, ColumnRenamed(_named(name), _named(new_name)), options)
+        return self._run(LOCAL, ColumnRenamed(named(name), named(new_name)), options)
 
     @located
     def drop_column(
@@ -93,7 +93,7 @@ class Columns(Part):
         names of columns (Delta without `delta.columnMapping.mode`), CommitConflictError, CommitUnknownError,
         ReadOnlyError.
         """
-        return self._run(LOCAL, ColumnDropped(_named(name)), WriteOptions.of(message, metadata, txn, dry_run))
+        return self._run(LOCAL, ColumnDropped(named(name)), WriteOptions.of(message, metadata, txn, dry_run))
 
     @located
     def widen_column(
@@ -119,7 +119,7 @@ class Columns(Part):
         id: bigint
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
-        return self._run(LOCAL, ColumnWidened(_named(name), _typed(type)), options)
+        return self._run(LOCAL, ColumnWidened(named(name), typed(type)), options)
 
 
 def constant(value: object) -> str | None:
@@ -127,14 +127,14 @@ def constant(value: object) -> str | None:
     return value if value is None or isinstance(value, str) else str(Literal.of(value))
 
 
-def _typed(type: object) -> DataType:
+def typed(type: object) -> DataType:
     found = parse_type(type) if isinstance(type, str) else type
     if not isinstance(found, DataType):
         raise InvalidArgumentError(f"{type!r} is not a type", advice="pass Spark SQL text such as array<string>")
     return found
 
 
-def _named(name: object) -> str:
+def named(name: object) -> str:
     if not isinstance(name, str) or not name:
         raise InvalidArgumentError(f"{name!r} is not the name of a column", advice="pass the name as a string")
     return name

@@ -29,7 +29,7 @@ class Description(Part):
 
         Raises InvalidArgumentError, UnsupportedFeatureError for other formats than Delta, CommitConflictError.
         """
-        return self._run(LOCAL, TableNamed(_text(name)), WriteOptions.of(message, metadata, None, dry_run))
+        return self._run(LOCAL, TableNamed(text_or_none(name)), WriteOptions.of(message, metadata, None, dry_run))
 
     @located
     def set_comment(
@@ -46,11 +46,12 @@ class Description(Part):
         Raises ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError for Lance,
         CommitConflictError.
         """
-        write = Commented(_text(comment), _text(column))
+        write = Commented(text_or_none(comment), text_or_none(column))
         return self._run(LOCAL, write, WriteOptions.of(message, metadata, None, dry_run))
 
 
-def _text(value: object) -> str | None:
+def text_or_none(value: object) -> str | None:
+    """A text that may be left out. Raises InvalidArgumentError."""
     if value is None or (isinstance(value, str) and value):
         return value
     raise InvalidArgumentError(f"{value!r} is not a text", advice="pass a string, or None to remove it")

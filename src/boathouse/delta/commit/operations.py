@@ -9,8 +9,18 @@ from typing import Any, Final
 from boathouse.delta.schema import field_json, type_json
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.expr.identifiers import quote
-from boathouse.table.change import Change
-from boathouse.table.edits import AddColumn, AddFiles, CreateTable, DropColumn, RenameColumn, SetProperties, SetType
+from boathouse.table.change import Change, words_of
+from boathouse.table.edits import (
+    AddColumn,
+    AddFiles,
+    CreateTable,
+    DropColumn,
+    RenameColumn,
+    SchemaEdit,
+    SetComment,
+    SetProperties,
+    SetType,
+)
 from boathouse.types import Field
 
 Parameters = dict[str, Any]
@@ -89,6 +99,9 @@ def _columns_added(change: Change, parameters: Parameters) -> Named:
 
 
 def _columns_altered(change: Change, parameters: Parameters) -> Named:
+    if len(change.schema_edits) > 1:
+        edits = [{"edit": words_of(type(e)), "column": _spelled(_path(e))} for e in change.schema_edits]
+        return "CHANGE COLUMNS", {**parameters, "columns": json.dumps(edits)}
     renamed = change.edit(RenameColumn)
     if renamed is not None:
         before, after = _spelled(renamed.path), _spelled((*renamed.path[:-1], renamed.name))
@@ -98,6 +111,15 @@ def _columns_altered(change: Change, parameters: Parameters) -> Named:
         column = {"column": _spelled(retyped.path), "type": type_json(retyped.type, _spelled(retyped.path))}
         return "CHANGE COLUMN", {**parameters, "column": json.dumps(column)}
     return "DROP COLUMNS", {**parameters, "columns": json.dumps([_spelled(e.path) for e in change.all(DropColumn)])}
+
+
+def _path(edit: SchemaEdit) -> tuple[str, ...]:
+    match edit:
+        case AddColumn(name, _, parent):
+            return (*parent, name)
+        case RenameColumn(path) | DropColumn(path) | SetType(path) | SetComment(path):
+            return path
+    return ()
 
 
 def _spelled(path: tuple[str, ...]) -> str:

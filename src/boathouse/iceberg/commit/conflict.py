@@ -131,7 +131,7 @@ def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergS
                 if planned.properties.get(key) != head.properties.get(key):
                     message = f"property {key} was concurrently set to {head.properties.get(key)!r}"
                     yield Conflict("metadata-changed", head.version, message)
-        elif isinstance(edit, AddColumn) and _added_twice(edit, change, head):
+        elif isinstance(edit, AddColumn) and _added_twice(edit, change, planned, head):
             message = f"column `{edit.name}` was added concurrently"
             yield Conflict("schema-changed", head.version, message)
         elif isinstance(edit, _OF_WHAT_IS_THERE) and _assignments_changed(planned.metadata, head.metadata):
@@ -139,9 +139,10 @@ def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergS
             yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
 
 
-def _added_twice(edit: AddColumn, change: Change, head: IcebergSnapshot) -> bool:
-    """Whether a column exists now; one that comes with rows is planned again instead."""
-    return not change.evolves and edit.name in _names(head.metadata.schema, edit.parent)
+def _added_twice(edit: AddColumn, change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> bool:
+    """Whether a column exists now that did not; one that comes with rows is planned again instead."""
+    before, now = (_names(s.metadata.schema, edit.parent) for s in (planned, head))
+    return not change.evolves and edit.name in now - before
 
 
 def _names(schema: Schema, parent: tuple[str, ...]) -> set[str]:

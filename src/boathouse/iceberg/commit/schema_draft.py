@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from boathouse.errors import InvalidArgumentError
@@ -10,20 +10,26 @@ from boathouse.iceberg.metadata.document import Json
 from boathouse.iceberg.metadata.draft import Draft
 from boathouse.iceberg.metadata.schema_rules import IDENTIFIERS
 from boathouse.iceberg.metadata.schemas import by_id, schema_json
-from boathouse.iceberg.metadata.updates import AddSchema, SetCurrentSchema
+from boathouse.iceberg.metadata.updates import AddSchema, MetadataUpdate, SetCurrentSchema
 from boathouse.types import Schema
 
 
 def set_schema(draft: Draft, schema: Schema) -> None:
     """Makes `schema` (with ids) the current one; an existing equal one is reused."""
-    wanted, known = schema_json(schema, 0), draft.document["schemas"]
+    draft.make_schema(lambda document: list(_replacing(document, schema, draft)))
+
+
+def _replacing(document: Json, schema: Schema, draft: Draft) -> Iterator[MetadataUpdate]:
+    known = document["schemas"]
+    wanted = schema_json(schema, max(int(s["schema-id"]) for s in known) + 1)
     for one in known:
         if one["fields"] == wanted["fields"] and _identifying(one) == _identifying(wanted):
-            if one["schema-id"] != draft.document["current-schema-id"]:
-                draft.make(SetCurrentSchema(one["schema-id"]))
+            if one["schema-id"] != document["current-schema-id"]:
+                yield SetCurrentSchema(one["schema-id"])
             return
     check_names(draft.document, schema)
-    draft.make(AddSchema(schema_json(schema, max(int(s["schema-id"]) for s in known) + 1)), SetCurrentSchema())
+    yield AddSchema(wanted)
+    yield SetCurrentSchema()
 
 
 def _identifying(schema: Mapping[str, Any]) -> set[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from boathouse.bits import system
@@ -23,6 +23,7 @@ OURS: Final = "boathouse"
 """A field that only this library writes: the id of the write that created this version of the metadata."""
 _NOT_STORED = frozenset({PROPERTY})
 _UNSORTED: Final = 0
+_OF_SCHEMAS: Final = (u.AddSchema, u.SetCurrentSchema)
 
 
 class Draft:
@@ -32,6 +33,7 @@ class Draft:
     """
 
     def __init__(self, document: Json) -> None:
+        self._before = document
         self.document = document
         self.updates: list[MetadataUpdate] = []
 
@@ -39,6 +41,18 @@ class Draft:
         """Raises what `apply` raises."""
         self.document = apply_all(self.document, updates)
         self.updates += updates
+
+    def make_schema(self, wanted: Callable[[Json], Sequence[MetadataUpdate]]) -> None:
+        """Replaces the current schema by the updates that are `wanted` of a document. A commit of several edits makes
+        one schema, in the place of the first: specs and orders that came after refer to its fields by id."""
+        made = [i for i, update in enumerate(self.updates) if isinstance(update, _OF_SCHEMAS)]
+        if not made:
+            self.make(*wanted(self.document))
+            return
+        rest = [update for update in self.updates if not isinstance(update, _OF_SCHEMAS)]
+        before = apply_all(self._before, rest[: made[0]])
+        self.updates = [*rest[: made[0]], *wanted(before), *rest[made[0] :]]
+        self.document = apply_all(self._before, self.updates)
 
     def view(self, where: str) -> TableMetadata:
         """The document as it is now."""
