@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import boathouse as bh
+from boathouse.api.evolution import Evolution
 from boathouse.api.merge import MergeBuilder
 from boathouse.api.scan import Scan
 
@@ -47,7 +48,7 @@ def test_the_front_door_is_small_and_lazy():
 
 def test_everything_public_says_what_it_raises():
     functions = [f for name in bh.__all__ if inspect.isfunction(f := getattr(bh, name))]
-    for owner in (bh.Table, Scan, MergeBuilder):
+    for owner in (bh.Table, Scan, MergeBuilder, Evolution):
         functions += [f for name, f in inspect.getmembers(owner, inspect.isfunction) if not name.startswith("_")]
     assert len(functions) > 40
     silent = [f.__qualname__ for f in functions if not re.search(r"[Rr]aises\s", f.__doc__ or "")]

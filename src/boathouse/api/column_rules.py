@@ -22,7 +22,8 @@ class ColumnRules(Part):
 
     def evolve(self) -> Evolution:
         """Starts several changes of columns that are made in one commit, or not at all; nothing happens before
-        `execute` of what it returns. What a format offers of them is what it offers of each alone.
+        `execute` of what it returns. What a format offers of them is what it offers of each alone. Raises nothing
+        itself.
 
         >>> done = t.evolve().add_column("zip", "string").add_column("seen", "date").execute()
         >>> t.schema.names
