@@ -9,10 +9,12 @@ from boathouse.api import delta_commands as commands
 from boathouse.api.arguments import errors_at
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
+from boathouse.api.sql_call import call
 from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
 from boathouse.errors import InvalidArgumentError
+from boathouse.expr.call_statement import parse_call
 from boathouse.expr.qualify import requalified
 from boathouse.expr.sql_tokens import joined
 from boathouse.expr.statement_tree import (
@@ -40,8 +42,8 @@ def sql(spark: Any, text: str) -> Any:
     Tables are named as in Spark's metastore, or by path: ``delta.`/path` ``, ``iceberg.`/path` ``, ``lance.`/path` ``,
     or ``boathouse.`/path` `` for any of them. In a query they may have a version: `VERSION AS OF 3`, `TIMESTAMP AS OF
     '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, OPTIMIZE, REORG, VACUUM, DESCRIBE
-    HISTORY, DESCRIBE DETAIL and RESTORE are this library's operations; a statement that names none of its tables is
-    Spark's.
+    HISTORY, DESCRIBE DETAIL and RESTORE are this library's operations, and so are Iceberg's procedures, `CALL
+    system.rewrite_data_files('db.t')`; a statement that names none of its tables is Spark's.
 
     Raises ExpressionError that names the line and column, InvalidArgumentError without a session, TableNotFoundError,
     Spark's own errors, and those of the operation that the statement runs: see the methods of Table of the same names.
@@ -61,6 +63,9 @@ def sql(spark: Any, text: str) -> Any:
     found = session(spark)
     tokens = single(text)
     with Tables(found, text) as tables:
+        called = parse_call(text, tokens)
+        if called is not None and (result := call(tables, called)) is not None:
+            return result
         statement = parse_statement(text, tokens, lambda table: tables.find(table) is not None)
         if statement is None:
             tables.keep = not tokens[0].is_word(*_QUERY) and tokens[0].text != "("
