@@ -38,7 +38,6 @@ CONDITIONS = {
     ("delta", "rename columns"): "where `delta.columnMapping.mode` is name or id",
     ("delta", "drop columns"): "where `delta.columnMapping.mode` is name or id",
     ("delta", "widen columns"): "where `delta.enableTypeWidening` is true",
-    ("iceberg", "branches and tags"): "read",
     ("iceberg", "views"): "read",
     ("lance", "tags"): "read",
 }

@@ -8,6 +8,7 @@ import threading
 
 import pyarrow as pa
 import pytest
+from rivals import with_rival
 
 import boathouse as bh
 from boathouse.api.table import Table
@@ -112,27 +113,6 @@ def conflict_of(table, action):
     with pytest.raises(CommitConflictError) as caught:
         action(table)
     return str(caught.value)
-
-
-def with_rival(monkeypatch, table, action, rival_action, times=1):
-    """Runs `action`, and the rival's between its planning and its commit."""
-    from boathouse.ops import run as runner
-
-    inner, left = runner.commit, [times]
-
-    def commit(target, change, fresh=False):
-        if left[0]:
-            left[0] -= 1
-            monkeypatch.setattr(runner, "commit", inner)
-            rival_action(bh.open(table.uri))
-            monkeypatch.setattr(runner, "commit", commit)
-        return inner(target, change, fresh)
-
-    monkeypatch.setattr(runner, "commit", commit)
-    try:
-        return action(table)
-    finally:
-        monkeypatch.setattr(runner, "commit", inner)
 
 
 @pytest.mark.spec("I-014")

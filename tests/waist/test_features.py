@@ -74,6 +74,7 @@ CALLS = {
     "compact_log": (features.CompactableLog, lambda t, other: t.compact_log()),
     "conversion of a folder": (features.Adoption, lambda t, other: bh.convert(other, format=t.format)),
     "drop_feature": (features.ProtocolFeatures, lambda t, other: t.drop_feature("deletionVectors")),
+    "branches and tags": (features.Refs, lambda t, other: len(t.refs)),
     "restore": (features.Restorable, lambda t, other: t.restore(0)),
     "vacuum": (features.Retention, lambda t, other: t.vacuum()),
 }

@@ -28,6 +28,7 @@ from boathouse.api.maintenance import Maintenance
 from boathouse.api.merge import MergeBuilder, same_keys
 from boathouse.api.merge import texts as value_texts
 from boathouse.api.overwriting import Partitions, overwriting
+from boathouse.api.refs import Refs
 from boathouse.api.scan import Scan
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError
@@ -138,6 +139,11 @@ class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Descriptio
     def inspect(self) -> Inspect:
         """The metadata tables of this version, under Iceberg's names: `t.inspect.files()`, `t.inspect.snapshots()`."""
         return Inspect(self._handle, self._spark)
+
+    @property
+    def refs(self) -> Refs:
+        """The branches and tags of the table, by name: `t.refs["audit"]`, `t.refs.create_branch("audit")`."""
+        return Refs(lambda: self._handle, self._run, zone_of(LOCAL, self._timezone, self._spark))
 
     @located
     def detail(self) -> dict[str, Any]:

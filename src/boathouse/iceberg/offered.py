@@ -16,6 +16,7 @@ Offered = (
     | features.MetadataTables
     | features.PlanNotes
     | features.RecordedPaths
+    | features.Refs
     | features.RewritableDeletes
 )
 """The features of a version of a table."""
@@ -57,6 +58,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.commit.delete_files import IcebergRecordedPaths
 
             found = IcebergRecordedPaths()
+        case features.Refs:
+            from boathouse.iceberg.refs import IcebergRefs
+
+            found = IcebergRefs(table)
         case features.RewritableDeletes:
             from boathouse.iceberg.deletes.rewritable import IcebergRewritableDeletes
 

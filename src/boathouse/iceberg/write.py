@@ -9,7 +9,13 @@ from typing import Any, Final
 import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
-from boathouse.errors import InvalidArgumentError, MixedWritersError, UnsafeStorageError, UnsupportedFeatureError
+from boathouse.errors import (
+    InvalidArgumentError,
+    MixedWritersError,
+    ReadOnlyError,
+    UnsafeStorageError,
+    UnsupportedFeatureError,
+)
 from boathouse.iceberg.commit.defaults import computed
 from boathouse.iceberg.commit.row_ids import carried
 from boathouse.iceberg.data_writer import OF_POSITIONS
@@ -112,6 +118,12 @@ def check_writable(found: IcebergSnapshot) -> None:
             f"the table was relocated from {metadata.location}, which its metadata still names",
             where=where,
             advice="copy its rows into a new table",
+        )
+    if found.ref is not None and (metadata.refs.get(found.ref) or {}).get("type") == "tag":
+        raise ReadOnlyError(
+            f"`{found.ref}` is a tag, which cannot be written to",
+            where=where,
+            advice="open without ref=, or with that of a branch",
         )
     unknown = unknown_transforms(metadata.partitioning.current)
     if unknown:

@@ -46,12 +46,17 @@ Operation = Literal[
     "drop-constraint",
     "drop-feature",
     "restore",
+    "set-ref",
+    "drop-ref",
+    "fast-forward",
+    "rollback",
     "vacuum-start",
     "vacuum-end",
 ]
 """`convert` creates a table of files that are there, `clone` one of the files of another table. `backfill` completes
-what the table says of its files. `replace` rewrites files without changing rows, as compaction does. The last two only
-record what is about to happen to files that no version needs, and what did: they have no edits."""
+what the table says of its files. `replace` rewrites files without changing rows, as compaction does. `set-ref` creates
+a branch or tag or moves it; `rollback` makes a version that is there the head of a branch. The last two only record
+what is about to happen to files that no version needs, and what did: they have no edits."""
 
 
 E = TypeVar("E")

@@ -47,8 +47,11 @@ _OPTIONS: Final = (
 )  # fmt: skip
 """Errors of a catalog's options."""
 _NOT_ICEBERG: Final = ("NoSuchIcebergTableError", "NoSuchPropertyException")
-_REFUSED: Final = ("CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError")
-"""Errors of a request that changed nothing; after any other, that is unknown."""
+_REFUSED: Final = (
+    "CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError", "ValueError",
+)  # fmt: skip
+"""Errors of a request that changed nothing; after any other, that is unknown. ValueError is that of a client that
+applies updates itself: a concurrent commit, to another branch too, took the sequence number."""
 _MADE_BY_CLIENTS: Final = 2
 """The highest format version of documents that clients make."""
 _NUMBERS: Final = ("glue.max-retries",)

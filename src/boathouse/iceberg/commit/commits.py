@@ -7,17 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from boathouse.errors import BoathouseError
+from boathouse.errors import BoathouseError, VersionNotFoundError
 from boathouse.iceberg.commit import confirmation, conflict, transaction
 from boathouse.iceberg.metadata.versions import FormatVersion
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, version_of
-from boathouse.iceberg.snapshot import S
+from boathouse.iceberg.snapshot import IcebergSnapshot, S, load
 from boathouse.storage import join
 from boathouse.table.attempt import Attempt, Published, Winner
 from boathouse.table.change import Change
 from boathouse.table.commit import FileCommitter
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
+from boathouse.table.location import NEWEST
 from boathouse.table.verdict import Verdict
 from boathouse.table.version import TableVersion
 from boathouse.types import PartitionSpec, Schema
@@ -36,10 +37,18 @@ class _Commits(Generic[S]):
     def publish(self, attempt: Attempt) -> Published | Attempt:
         return (self.context.catalog or FileCommitter(self.context.stores)).publish(attempt)
 
-    def confirm(self, attempt: Attempt, change: Change) -> tuple[Published | None, S]:
-        newest = self.newest(attempt)
+    def confirm(self, attempt: Attempt, change: Change) -> tuple[Published | None, S | None]:
+        try:
+            newest = self.newest(attempt)
+        except VersionNotFoundError:
+            return self._without_ref(attempt), None
         # A catalog's answer is final.
         return "won" if self.context.catalog is not None else confirmation.includes(attempt, newest), newest
+
+    def _without_ref(self, attempt: Attempt) -> Published | None:
+        """Whether an attempt is part of a table whose branch was dropped right after it."""
+        head = load(self.context, NEWEST, IcebergSnapshot)
+        return "won" if self.context.catalog is not None else confirmation.includes(attempt, head)
 
     def after_commit(self, attempt: Attempt, change: Change) -> None:
         """Writes version-hint.text, where other readers start their search; a failure is harmless."""

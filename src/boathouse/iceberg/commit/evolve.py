@@ -25,7 +25,7 @@ from boathouse.iceberg.metadata.name_mapping import NAME_MAPPING, NameMapping
 from boathouse.iceberg.metadata.rules import default_sort_order, highest_column_id
 from boathouse.iceberg.metadata.schema_rules import IDENTIFIERS
 from boathouse.iceberg.metadata.schemas import Ids, by_id, merged_ids
-from boathouse.iceberg.metadata.updates import RemoveProperties, SetProperties
+from boathouse.iceberg.metadata.updates import MAIN, RemoveProperties, SetProperties
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.change import words_of
 from boathouse.table.edits import (
@@ -52,6 +52,13 @@ S = TypeVar("S", bound=IcebergSnapshot)
 
 def evolve(snapshot: S, edits: Sequence[SchemaEdit]) -> S:
     """`Snapshot.evolve`: new fields get the next ids, as the commit on the same metadata will assign them."""
+    if snapshot.ref not in (None, MAIN) and any(isinstance(e, ReplaceSchema) for e in edits):
+        raise UnsupportedFeatureError(
+            f"the schema is the table's, and an overwrite of the branch {snapshot.ref!r} cannot replace it: the other "
+            "branches would lose their columns",
+            where=snapshot.token,
+            advice="overwrite the branch with the table's columns, or replace the schema on main",
+        )
     draft = Draft(snapshot.metadata.document)
     for edit in edits:
         edit_schema(draft, edit, snapshot.token)

@@ -9,6 +9,7 @@ from boathouse.bits import system
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg.commit import readback
 from boathouse.iceberg.commit.evolve import edit_schema
+from boathouse.iceberg.commit.ref_edits import edit_refs
 from boathouse.iceberg.commit.snapshot_builder import METADATA_PATH, SnapshotBuilder
 from boathouse.iceberg.commit.summaries import described
 from boathouse.iceberg.metadata.document import TableMetadata, dump
@@ -37,6 +38,7 @@ from boathouse.table.edits import (
     AddFiles,
     CreateTable,
     DropColumn,
+    DropRef,
     FileEdit,
     MoveColumn,
     RemoveAll,
@@ -51,6 +53,7 @@ from boathouse.table.edits import (
     SetNullable,
     SetPartitioning,
     SetProperties,
+    SetRef,
     SetSortOrder,
     SetTransaction,
     SetType,
@@ -61,7 +64,7 @@ from boathouse.types import PartitionSpec, Schema
 OFFERED: Final = (
     AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, ReplaceDeletes, ReplaceSchema, AddColumn, RenameColumn,
     DropColumn, MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder,
-    SetProperties, SetTransaction,
+    SetProperties, SetTransaction, SetRef, DropRef,
 )  # fmt: skip
 
 
@@ -76,6 +79,7 @@ def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
         set_properties(draft, properties)
     for edit in change.schema_edits:
         edit_schema(draft, edit, head.token)
+    edit_refs(draft, change, head.token)
     settle_sort_order(draft)
     after = draft.view(head.token)
     if after.format.row_lineage:

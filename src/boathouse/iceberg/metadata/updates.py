@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
+from boathouse.table.refs import MAIN as MAIN
+
 Json = Mapping[str, Any]
-MAIN: Final = "main"
 LAST_ADDED: Final = -1
 """The id of what an earlier update of the same commit added: the catalog may assign another one."""
 

@@ -1,6 +1,7 @@
 """Edits: what a change does. Each is made by an operation and taken by a format; one that only some formats take is
 refused by its name (`Change.require`)."""
 
+from boathouse.table.edits.refs import DropRef, RefEdit, SetRef
 from boathouse.table.edits.rows import (
     AddChangeFiles,
     AddDeletes,
@@ -42,7 +43,7 @@ from boathouse.table.edits.table import (
     TableEdit,
 )
 
-Edit = FileEdit | SchemaEdit | TableEdit
+Edit = FileEdit | SchemaEdit | TableEdit | RefEdit
 
 __all__ = [
     "SCHEMA_EDITS",
@@ -55,10 +56,12 @@ __all__ = [
     "CloneTable",
     "CreateTable",
     "DropColumn",
+    "DropRef",
     "Edit",
     "FileEdit",
     "GiveRowIds",
     "MoveColumn",
+    "RefEdit",
     "RemoveAll",
     "RemoveFiles",
     "RenameColumn",
@@ -76,6 +79,7 @@ __all__ = [
     "SetNullable",
     "SetPartitioning",
     "SetProperties",
+    "SetRef",
     "SetSortOrder",
     "SetTransaction",
     "SetType",

@@ -16,6 +16,7 @@ from boathouse.table.features.plan_notes import PlanNotes
 from boathouse.table.features.property_steps import PropertySteps, Step
 from boathouse.table.features.protocol_features import FeatureDrop, ProtocolFeatures
 from boathouse.table.features.recorded_paths import RecordedPaths
+from boathouse.table.features.refs import Refs
 from boathouse.table.features.restore import Restorable
 from boathouse.table.features.retention import LiveFiles, Retention
 from boathouse.table.features.rewritable_deletes import Rewritable, RewritableDeletes
@@ -41,6 +42,7 @@ __all__ = [
     "PropertySteps",
     "ProtocolFeatures",
     "RecordedPaths",
+    "Refs",
     "Restorable",
     "Retention",
     "Rewritable",

@@ -1,0 +1,34 @@
+"""Edits of branches and tags in a commit: what they make of the document, and which concurrent commits they follow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from boathouse.iceberg.metadata.draft import Draft
+from boathouse.iceberg.metadata.updates import RemoveSnapshotRef, SetSnapshotRef
+from boathouse.iceberg.refs import ref_json
+from boathouse.iceberg.snapshot import IcebergSnapshot
+from boathouse.table.change import Change
+from boathouse.table.edits import DropRef, SetRef
+from boathouse.table.verdict import Conflict
+
+
+def edit_refs(draft: Draft, change: Change, where: str) -> None:
+    """Raises InvalidArgumentError for a snapshot that is not there."""
+    for edit in change.all(SetRef):
+        before = draft.view(where).refs.get(edit.ref.name)
+        draft.make(SetSnapshotRef(edit.ref.name, ref_json(edit.ref, before)))
+    for gone in change.all(DropRef):
+        draft.make(RemoveSnapshotRef(gone.name))
+
+
+def ref_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
+    """Refs that are elsewhere by now, and snapshots that expired: whether the edit is right is planned again."""
+    before, after = planned.metadata, head.metadata
+    edits = [*change.all(SetRef), *change.all(DropRef)]
+    for name in (e.ref.name if isinstance(e, SetRef) else e.name for e in edits):
+        if before.refs.get(name) != after.refs.get(name):
+            yield Conflict("ref-changed", head.version, f"{name!r} was changed concurrently")
+    for edit in change.all(SetRef):
+        if edit.ref.version not in after.snapshots:
+            yield Conflict("ref-changed", head.version, f"snapshot {edit.ref.version} expired concurrently")
