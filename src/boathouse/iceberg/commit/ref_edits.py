@@ -25,8 +25,7 @@ def edit_refs(draft: Draft, change: Change, where: str) -> None:
 def ref_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
     """Refs that are elsewhere by now, and snapshots that expired: whether the edit is right is planned again."""
     before, after = planned.metadata, head.metadata
-    edits = [*change.all(SetRef), *change.all(DropRef)]
-    for name in (e.ref.name if isinstance(e, SetRef) else e.name for e in edits):
+    for name in (*(e.ref.name for e in change.all(SetRef)), *(e.name for e in change.all(DropRef))):
         if before.refs.get(name) != after.refs.get(name):
             yield Conflict("ref-changed", head.version, f"{name!r} was changed concurrently")
     for edit in change.all(SetRef):
