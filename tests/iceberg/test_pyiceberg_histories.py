@@ -228,24 +228,35 @@ def condition(chance, over, depth=0):
 
 
 def comparison(chance, path, type):
-    """Forms that mean the same in both: pyiceberg's NOT IN keeps nulls, its NaN is not the greatest, its infinity is
-    beyond the floats, its IN tells zeros apart by their sign."""
+    """Forms that mean the same in both: pyiceberg's NOT IN keeps nulls, its <> those of a partition, its NaN is not the
+    greatest, its infinity is beyond the floats, its IN tells zeros apart by their sign."""
     one, two = (chance.choice([v for v in VALUES[type.__class__] if v == v and v not in (INF, -INF)]) for _ in range(2))
     name, quoted, shown = ".".join(path), ".".join(f"`{p}`" for p in path), literal(one)
     floats = isinstance(type, FloatType | DoubleType)
-    signs = {"=": ice.EqualTo, "<>": ice.NotEqualTo, "<": ice.LessThan, "<=": ice.LessThanOrEqual}
+    signs = {"=": ice.EqualTo, "<>": unequal, "<": ice.LessThan, "<=": ice.LessThanOrEqual}
     if not floats:
         signs |= {">": ice.GreaterThan, ">=": ice.GreaterThanOrEqual}
     forms = [(f"{quoted} {sign} {shown}", made(name, one)) for sign, made in signs.items()]
     if floats:
         forms.append((f"isnan({quoted})", ice.IsNaN(name)))
     else:
-        forms += [(f"NOT ({sql})", ice.Not(made)) for sql, made in forms]
+        opposite = {"=": unequal, "<>": ice.EqualTo}
+        forms += [
+            (
+                f"NOT ({quoted} {sign} {shown})",
+                opposite[sign](name, one) if sign in opposite else ice.Not(made(name, one)),
+            )
+            for sign, made in signs.items()
+        ]
         forms.append((f"{quoted} IN ({shown}, {literal(two)})", ice.In(name, {one, two})))
     forms += [(f"{quoted} IS NULL", ice.IsNull(name)), (f"{quoted} IS NOT NULL", ice.NotNull(name))]
     if isinstance(type, StringType):
         forms.append((f"{quoted} LIKE 'a%'", ice.StartsWith(name, "a")))
     return chance.choice(forms)
+
+
+def unequal(name, value):
+    return ice.And(ice.NotNull(name), ice.NotEqualTo(name, value))
 
 
 def literal(value):
