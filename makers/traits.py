@@ -155,7 +155,7 @@ TRAITS: Final = {
         ),
         Traits(
             format="iceberg",
-            offers=OF_STORED | {f.PlanNotes, f.RecordedPaths, f.Refs, f.RewritableDeletes},
+            offers=OF_STORED | {f.CherryPicks, f.PlanNotes, f.RecordedPaths, f.Refs, f.Restorable, f.RewritableDeletes},
             document=".metadata.json",
             data_folder="data",
             metadata_tables=frozenset(NAMES),

@@ -19,7 +19,14 @@ from boathouse.table.snapshot import Target
 from boathouse.types import INT64, Field, Schema
 from makers.traits import FORMATS, TRAITS
 
-PARTS = {features.CommitFiles, features.FeatureDrop, features.Outline, features.Rewritable, features.Step}
+PARTS = {
+    features.CommitFiles,
+    features.FeatureDrop,
+    features.Outline,
+    features.Picked,
+    features.Rewritable,
+    features.Step,
+}
 """What features give."""
 ALL = [f for name in features.__all__ if isinstance(f := getattr(features, name), type) and f not in PARTS]
 OF_SETTINGS = {features.Clustering, features.Identifiers}

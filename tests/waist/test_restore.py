@@ -321,7 +321,7 @@ def test_a_feature_that_cannot_be_written_is_refused(delta):
     assert t.refresh().version == 3 and t.restore(1).version is None
 
 
-@pytest.mark.parametrize("format", ["iceberg", "lance"])
+@pytest.mark.parametrize("format", ["lance"])
 def test_other_formats_refuse_by_name(tmp_path, format):
     t = bh.create(str(tmp_path / "t"), "id bigint", format)
     with pytest.raises(errors.UnsupportedFeatureError, match=f"restore is not offered for {format} tables"):

@@ -13,6 +13,7 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
+from boathouse.ops.table.cherry_pick import CherryPicked
 from boathouse.ops.table.refs import FastForwarded, Presence, RefDropped, RefRetained, RefSet
 from boathouse.ops.table.rollback import CurrentSet, RolledBack
 from boathouse.ops.write import Write
@@ -281,6 +282,44 @@ class Refs(Mapping[str, Ref]):
             raise InvalidArgumentError("set_current needs a version or a ref", advice="pass one of them")
         name = None if ref is None else _name(ref)
         return self._run(CurrentSet(_version(version), name), message, metadata, dry_run)
+
+    @located
+    def cherry_pick(
+        self,
+        version: Version,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Makes the changes of a version of another branch, or of a staged one, on the branch that the table is open
+        at. An append is made again wherever the branch is; an overwrite of partitions if they have no new files since;
+        any other version only where it follows the newest one, and then the branch moves to it. No data is written.
+
+        Raises InvalidArgumentError with the reason, VersionNotFoundError.
+        """
+        if version is None:
+            raise InvalidArgumentError("cherry_pick needs a version", advice="pass a number of inspect.snapshots()")
+        return self._run(CherryPicked(_version(version)), message, metadata, dry_run)
+
+    @located
+    def publish(
+        self,
+        wap_id: str,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Publishes what was staged under a name: writes with `metadata={"wap.id": name}` to a table with the property
+        `write.wap.enabled` add their version (`WriteResult.version`), which `open` reads, but to no branch. As
+        `cherry_pick` of that version; a name is published once.
+
+        Raises VersionNotFoundError if nothing is staged under the name, InvalidArgumentError.
+        """
+        if not isinstance(wap_id, str) or not wap_id:
+            raise InvalidArgumentError(f"{wap_id!r} is not the name of a staged write", advice="pass a string")
+        return self._run(CherryPicked(staged=wap_id), message, metadata, dry_run)
 
     def _set(
         self,

@@ -9,7 +9,8 @@ from boathouse.table import features
 from boathouse.table.snapshot import Feature
 
 Offered = (
-    features.CommitRecords
+    features.CherryPicks
+    | features.CommitRecords
     | features.Examination
     | features.Identifiers
     | features.LiveFiles
@@ -17,6 +18,7 @@ Offered = (
     | features.PlanNotes
     | features.RecordedPaths
     | features.Refs
+    | features.Restorable
     | features.RewritableDeletes
 )
 """The features of a version of a table."""
@@ -29,6 +31,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
     """`Target.offers`."""
     found: Offered | None = None
     match feature:
+        case features.CherryPicks:
+            from boathouse.iceberg.commit.cherry_pick import IcebergCherryPicks
+
+            found = IcebergCherryPicks(table)
         case features.CommitRecords:
             from boathouse.iceberg.commit.commit_files import IcebergCommitRecords
 
@@ -62,6 +68,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.refs import IcebergRefs
 
             found = IcebergRefs(table)
+        case features.Restorable:
+            from boathouse.iceberg.commit.restore import IcebergRestore
+
+            found = IcebergRestore(table)
         case features.RewritableDeletes:
             from boathouse.iceberg.deletes.rewritable import IcebergRewritableDeletes
 

@@ -50,6 +50,7 @@ Operation = Literal[
     "drop-ref",
     "fast-forward",
     "rollback",
+    "cherry-pick",
     "vacuum-start",
     "vacuum-end",
 ]

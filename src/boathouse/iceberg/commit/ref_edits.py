@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from boathouse.iceberg.commit.written_columns import check_branch
 from boathouse.iceberg.metadata.draft import Draft
 from boathouse.iceberg.metadata.updates import RemoveSnapshotRef, SetSnapshotRef
 from boathouse.iceberg.refs import ref_json
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.change import Change
-from boathouse.table.edits import DropRef, SetRef
+from boathouse.table.edits import CherryPick, DropRef, RestoreTo, SetRef
 from boathouse.table.verdict import Conflict
 
 
 def edit_refs(draft: Draft, change: Change, where: str) -> None:
-    """Raises InvalidArgumentError for a snapshot that is not there."""
+    """Raises InvalidArgumentError for a snapshot that is not there, UnsupportedFeatureError for a branch that would
+    have rows without a required column."""
     for edit in change.all(SetRef):
-        before = draft.view(where).refs.get(edit.ref.name)
+        view = draft.view(where)
+        before = view.refs.get(edit.ref.name)
+        if edit.ref.type == "branch" and edit.ref.version in view.snapshots:
+            check_branch(view, edit.ref.name, edit.ref.version, view.schema, where)
         draft.make(SetSnapshotRef(edit.ref.name, ref_json(edit.ref, before)))
     for gone in change.all(DropRef):
         draft.make(RemoveSnapshotRef(gone.name))
@@ -31,3 +36,5 @@ def ref_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapsho
     for edit in change.all(SetRef):
         if edit.ref.version not in after.snapshots:
             yield Conflict("ref-changed", head.version, f"snapshot {edit.ref.version} expired concurrently")
+    if change.edit(RestoreTo) is not None or change.edit(CherryPick) is not None:
+        yield Conflict("metadata-changed", head.version, "the table was changed concurrently")

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, BoathouseError, InvalidArgumentError
 from boathouse.iceberg.commit import delete_files, readback, row_ids
+from boathouse.iceberg.commit.cherry_pick import entries_added
 from boathouse.iceberg.commit.head_manifests import HeadManifests
 from boathouse.iceberg.commit.new_manifests import Listed, ManifestMaker
 from boathouse.iceberg.commit.summaries import Tallies, summary
@@ -35,7 +36,7 @@ from boathouse.iceberg.write import added_columns, data_folder
 from boathouse.storage import PutMode, absolute, join
 from boathouse.table.change import Change
 from boathouse.table.context import TableContext
-from boathouse.table.edits import AddDeletes, AddFiles, SetDeletes
+from boathouse.table.edits import AddDeletes, AddFiles, CherryPick, SetDeletes
 from boathouse.types import PartitionSpec, Schema
 
 log = logging.getLogger("boathouse")
@@ -74,7 +75,7 @@ class SnapshotBuilder:
         """The snapshot object, its manifests and manifest list written."""
         # Everything that may be unreadable is read before anything is written: manifests of added files outlive an
         # attempt.
-        listed = self.merged([*self.add(), *self.add_vectors(), *self.add_positions(), *self.carried()])
+        listed = self.merged([*self.add(), *self.picked(), *self.add_vectors(), *self.add_positions(), *self.carried()])
         for uri, data in self.further:
             self.put(uri, data)
         for i, manifest in enumerate(listed):
@@ -150,6 +151,17 @@ class SnapshotBuilder:
                     made = self.maker.encode(self.maker.name_of(entries, spec), entries, spec)
                     found.append(replace(made, added=entries, lasting=self.version.sequence_numbers))
         return found
+
+    def picked(self) -> Iterator[Listed]:
+        """New manifests of what other snapshots added."""
+        for edit in self.change.all(CherryPick):
+            assert self.head is not None
+            for spec, entries in entries_added(self.head, edit.version):
+                if not self.version.sequence_numbers:
+                    entries = by_snapshot(entries, self.snapshot_id)
+                self.tallies.added(entries, spec)
+                made = self.maker.encode(self.maker.name_of(entries, spec), entries, spec)
+                yield replace(made, added=entries, lasting=self.version.sequence_numbers)
 
     def add_vectors(self) -> Iterator[Listed]:
         """New manifests of deletion vectors. What the head deletes already is in them, so that every attempt writes its

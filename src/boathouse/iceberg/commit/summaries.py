@@ -17,6 +17,7 @@ from boathouse.iceberg.manifests.columns import PUFFIN, tuples
 from boathouse.iceberg.manifests.records import EQUALITY_DELETES
 from boathouse.iceberg.manifests.totals import number
 from boathouse.table.change import Change
+from boathouse.table.edits import CherryPick
 from boathouse.types import PartitionSpec
 
 WRITE_ID: Final = "boathouse.write-id"
@@ -114,6 +115,8 @@ def summary(change: Change, tallies: Tallies, parent: Mapping[str, Any] | None) 
     found = {"operation": "replace" if same_rows else tallies.operation, **described(change)}
     if change.parameters.get("partitions") == "dynamic":
         found[REPLACES_PARTITIONS] = "true"
+    for edit in change.all(CherryPick):
+        found.update(edit.notes)
     counts = {**tallies.counts, "changed-partition-count": len(tallies.partitions)}
     found.update({k: str(v) for k, v in counts.items()})
     found.update({k: str(v) for k, v in _totals(tallies.counts, parent).items()})

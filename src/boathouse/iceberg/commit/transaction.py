@@ -10,7 +10,9 @@ from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg.commit import readback
 from boathouse.iceberg.commit.evolve import edit_schema
 from boathouse.iceberg.commit.ref_edits import edit_refs
+from boathouse.iceberg.commit.restore import restore
 from boathouse.iceberg.commit.snapshot_builder import METADATA_PATH, SnapshotBuilder
+from boathouse.iceberg.commit.staging import is_staged
 from boathouse.iceberg.commit.summaries import described
 from boathouse.iceberg.metadata.document import TableMetadata, dump
 from boathouse.iceberg.metadata.draft import (
@@ -36,6 +38,7 @@ from boathouse.table.edits import (
     AddColumn,
     AddDeletes,
     AddFiles,
+    CherryPick,
     CreateTable,
     DropColumn,
     DropRef,
@@ -46,6 +49,7 @@ from boathouse.table.edits import (
     RenameColumn,
     ReplaceDeletes,
     ReplaceSchema,
+    RestoreTo,
     SetComment,
     SetDefault,
     SetDeletes,
@@ -64,7 +68,7 @@ from boathouse.types import PartitionSpec, Schema
 OFFERED: Final = (
     AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, ReplaceDeletes, ReplaceSchema, AddColumn, RenameColumn,
     DropColumn, MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder,
-    SetProperties, SetTransaction, SetRef, DropRef,
+    SetProperties, SetTransaction, SetRef, DropRef, RestoreTo, CherryPick,
 )  # fmt: skip
 
 
@@ -79,6 +83,8 @@ def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
         set_properties(draft, properties)
     for edit in change.schema_edits:
         edit_schema(draft, edit, head.token)
+    for back in change.all(RestoreTo):
+        restore(draft, back, change.ref, head.token)
     edit_refs(draft, change, head.token)
     settle_sort_order(draft)
     after = draft.view(head.token)
@@ -119,10 +125,12 @@ def _attempt(change: Change, context: TableContext, draft: Draft, uri: str, head
     """The attempt to publish what the draft makes, completed by a snapshot if files are added or removed."""
     before = None if head is None else head.metadata
     work: SnapshotBuilder | None = None
+    makes = _makes_snapshot(change)
+    staged = is_staged(change, draft.document.get("properties") or {}, makes)
     try:
-        if _makes_snapshot(change):
+        if makes:
             work = SnapshotBuilder(change, head, draft.document, context)
-            add_snapshot(draft, work.snapshot(), change.ref)
+            add_snapshot(draft, work.snapshot(), change.ref, staged)
         number = int(draft.document[PROPERTY])
         own = context.catalog is None or context.catalog.takes_documents(number)
         document = draft.document

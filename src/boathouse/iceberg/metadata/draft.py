@@ -124,12 +124,16 @@ def settle_sort_order(draft: Draft) -> None:
     draft.make(u.SetDefaultSortOrder(_UNSORTED))
 
 
-def add_snapshot(draft: Draft, snapshot: Json, ref: str | None) -> None:
-    """The snapshot becomes the head of the branch `ref`; on `main` it is added to the log."""
+def add_snapshot(draft: Draft, snapshot: Json, ref: str | None, staged: bool = False) -> None:
+    """The snapshot becomes the head of the branch `ref`; on `main` it is added to the log. A staged one is of no
+    branch."""
     name = ref or MAIN
     before = (draft.document.get("refs") or {}).get(name, {"type": "branch"})
     if before.get("type", "branch") != "branch":
         raise InvalidArgumentError(f"{name!r} is a tag, which cannot be written to", advice="write to a branch")
+    if staged:
+        draft.make(u.AddSnapshot(snapshot))
+        return
     head = {**before, "type": "branch", "snapshot-id": snapshot["snapshot-id"]}
     draft.make(u.AddSnapshot(snapshot), u.SetSnapshotRef(name, head))
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import pyarrow as pa
+
+from boathouse.table.location import Version
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,4 +71,13 @@ class ReplaceDeletes:
     units: pa.Table
 
 
-FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | ReplaceDeletes | AddChangeFiles
+@dataclass(frozen=True, slots=True)
+class CherryPick:
+    """The files that another version added are added once more, as this commit's; `notes` are what the history says of
+    it. Made by `features.CherryPicks` for the planned snapshot alone, so that any concurrent commit makes it again."""
+
+    version: Version
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | ReplaceDeletes | AddChangeFiles | CherryPick

@@ -4,6 +4,7 @@
 from boathouse.table.features.adoption import Adoption
 from boathouse.table.features.base import not_offered, required
 from boathouse.table.features.change_files import ChangeFiles
+from boathouse.table.features.cherry_picks import CherryPicks, Picked
 from boathouse.table.features.clone import Clonable
 from boathouse.table.features.clustering import PROVIDER, Clustering
 from boathouse.table.features.commit_files import CommitFiles, CommitRecords
@@ -25,6 +26,7 @@ __all__ = [
     "PROVIDER",
     "Adoption",
     "ChangeFiles",
+    "CherryPicks",
     "Clonable",
     "Clustering",
     "CommitFiles",
@@ -38,6 +40,7 @@ __all__ = [
     "MetadataTables",
     "Outline",
     "Outlined",
+    "Picked",
     "PlanNotes",
     "PropertySteps",
     "ProtocolFeatures",
