@@ -18,6 +18,7 @@ from typing import Any
 from boathouse import registry
 from boathouse.delta.features import support as delta
 from boathouse.lance import paths as lance_files
+from boathouse.lance.file.storable import WRITTEN
 from boathouse.lance.manifests import features as lance
 
 ROOT = Path(__file__).parent.parent
@@ -94,7 +95,7 @@ def state(proved: Proofs) -> str:
         ("partitions", *(_partitions(f.capabilities) for f in formats.values())),
         ("deleted rows", *DELETED_ROWS),
         ("versions", f"reader 1 to {delta.MAX_READER}, writer 2 to {delta.MAX_WRITER}", "read and written: 1 to 3",
-         f"data files, read: {', '.join(lance_files._READ)}; written: {lance_files.V2_2}"),
+         f"data files, read: {', '.join(lance_files._READ)}; written: {', '.join(WRITTEN)}"),
         ("read and written", _names(_delta(True, True)), f"Parquet data files, {_names(ICEBERG_WRITTEN[3:])}",
          _names(_lance(lance.READ & lance.WRITE))),
         ("read; not written where in use", _names(_delta(True, False)), _names(ICEBERG_READ),

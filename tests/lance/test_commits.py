@@ -116,14 +116,45 @@ def test_versions_and_columns_of_data_files(kit):
     kit.dataset().validate()
 
 
+@pytest.mark.spec("L-057", "L-058")
+def test_tables_of_file_version_0_1_take_no_new_files(kit, numbers):
+    kit.pylance(numbers, data_storage_version="legacy")
+    before, table = kit.files(), kit.open()
+    for write in (
+        lambda: table.append(numbers),
+        lambda: table.overwrite(numbers),
+        lambda: table.update({"a": "1"}),
+        lambda: table.optimize() and table.append(numbers),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=r"version 0\.1"):
+            write()
+    assert kit.files() == before
+    table.delete("a < 4")
+    assert kit.dataset().count_rows() == table.count() == 6
+
+
 @pytest.mark.spec("L-058")
 @pytest.mark.parametrize("version", ["2.0", "2.1"])
-def test_tables_of_other_file_versions_take_no_new_files(kit, numbers, version):
+def test_what_a_file_version_cannot_hold_is_refused_before_anything_is_written(kit, numbers, version):
     kit.pylance(numbers, data_storage_version=version)
+    before, table = kit.files(), kit.open()
+    maps = pa.table({"m": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64()))})
+    for write in (
+        lambda: table.add_column("m", "map<string, bigint>"),
+        lambda: table.overwrite(maps, overwrite_schema=True),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=rf"`m`, a map, in a file of version {version}"):
+            write()
+    assert kit.files() == before
+
+
+@pytest.mark.spec("L-103")
+def test_null_structs_are_refused_in_files_of_2_0(kit):
+    kit.pylance(pa.table({"s": [{"x": 1}]}), data_storage_version="2.0")
     before = kit.files()
-    with pytest.raises(UnsupportedFeatureError, match=rf"version {version}"):
-        kit.open().append(numbers)
-    assert {f for f in kit.files() if "_versions" in f} == {f for f in before if "_versions" in f}
+    with pytest.raises(UnsupportedFeatureError, match=r"null structs in `s` in a file of version 2\.0"):
+        kit.open().append(pa.table({"s": pa.array([None, {"x": 1}])}))
+    assert kit.files() == before
 
 
 def test_changes_that_cannot_be(kit, numbers):

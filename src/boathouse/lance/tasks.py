@@ -1,4 +1,4 @@
-"""The code that runs on executors: reading fragments, and writing data files of version 2.2."""
+"""The code that runs on executors: reading fragments, and writing data files of the table's version."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from boathouse.bits import system
 from boathouse.errors import BoathouseError, SchemaMismatchError
 from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.schema import arrow_schema, tree
+from boathouse.lance.file.storable import check_storable
 from boathouse.lance.file.writer import FileSummary, LanceWriter
 from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSION
 from boathouse.lance.read import read
@@ -55,10 +56,14 @@ class LanceFiles:
     """The data files of one write, under new names; Lance has no partitions."""
 
     def __init__(self, context: WriteContext) -> None:
+        """Raises UnsupportedFeatureError, UnsupportedTypeError for columns that are not written."""
         self._context = context
+        nodes = tree(SchemaMessage.decode(context.options[FIELDS]).fields, where=context.directory)
+        for node in (n for top in nodes for n in top.walk()):
+            check_written(node.extension, node.name)
+        check_storable(nodes, context.options[VERSION], context.directory)
 
     def open(self, partition: Mapping[int, object]) -> LanceFileWriter:
-        """Raises UnsupportedTypeError."""
         return LanceFileWriter(self._context)
 
     def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
@@ -90,8 +95,6 @@ class LanceFileWriter:
         self.context = context
         self.uri = join(context.directory, file_name(context.ending))
         fields = SchemaMessage.decode(context.options[FIELDS]).fields
-        for node in (n for top in tree(fields, where=self.uri) for n in top.walk()):
-            check_written(node.extension, node.name)
         self._sink = context.files.open_output(self.uri)
         self._schema = arrow_schema(fields)
         self._writer = LanceWriter(self._sink, self._schema, fields, version=context.options[VERSION])

@@ -8,7 +8,10 @@ from dataclasses import replace
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.lance import schema as schemas
 from boathouse.lance.file.fields import Field
+from boathouse.lance.file.schema import tree
+from boathouse.lance.file.storable import WRITTEN, check_storable
 from boathouse.lance.manifests.messages import Manifest
+from boathouse.lance.paths import table_version
 from boathouse.lance.snapshot import S
 from boathouse.table.change import words_of
 from boathouse.table.edits import AddColumn, ReplaceSchema, SchemaEdit, SetType
@@ -30,7 +33,9 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
                 manifest = _replaced(manifest, edit, where)
             case AddColumn():
                 edit.require_plain("Lance", where)
-                manifest = replace(manifest, fields=(*manifest.fields, *_column(edit, manifest, where)))
+                made = _column(edit, manifest, where)
+                _check_storable(made, manifest, where)
+                manifest = replace(manifest, fields=(*manifest.fields, *made))
             case SetType():
                 raise UnsupportedFeatureError(
                     f"column `{'.'.join(edit.path)}` cannot become {edit.type}: existing Lance files have the old type",
@@ -50,11 +55,20 @@ def _replaced(manifest: Manifest, edit: ReplaceSchema, where: str) -> Manifest:
     """The fields stay the same ones if they are equivalent; metadata is replaced if the new schema has any."""
     if edit.partition_by:
         raise schemas.no_partitions(where)
+    fields = schemas.fields_for(edit.schema, manifest.fields, where=where)
+    _check_storable(fields, manifest, where)
     return replace(
         manifest,
-        fields=schemas.fields_for(edit.schema, manifest.fields, where=where),
+        fields=fields,
         schema_metadata=schemas.to_metadata(edit.schema) or manifest.schema_metadata,
     )
+
+
+def _check_storable(fields: Sequence[Field], manifest: Manifest, where: str) -> None:
+    """Raises UnsupportedFeatureError for columns that the table's data files could never hold."""
+    version = table_version(manifest, where)
+    if version in WRITTEN:  # else no file is written, but columns of nulls need none
+        check_storable(tree(fields), version, where)
 
 
 def _column(edit: AddColumn, manifest: Manifest, where: str) -> tuple[Field, ...]:

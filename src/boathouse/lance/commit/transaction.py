@@ -20,7 +20,7 @@ from boathouse.lance.manifests.messages import Timestamp, Transaction, WriterVer
 from boathouse.lance.manifests.versions import manifest_uri
 from boathouse.lance.operations.build import Build, Built
 from boathouse.lance.operations.known import CREATE, ours
-from boathouse.lance.paths import TRANSACTIONS, V2_2, table_version
+from boathouse.lance.paths import TRANSACTIONS
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import PutMode, join
 from boathouse.table.attempt import Attempt
@@ -88,17 +88,6 @@ def check_writable(snapshot: LanceSnapshot) -> None:
         raise UnsafeStorageError("this store cannot create a file atomically", where=where)
 
 
-def check_version(snapshot: LanceSnapshot) -> None:
-    """Raises UnsupportedFeatureError if data files of the table's version are not written here."""
-    found = table_version(snapshot.manifest, snapshot.location.uri)
-    if found != V2_2:
-        raise UnsupportedFeatureError(
-            f"this table has data files of version {found}, which are not written here",
-            where=snapshot.location.uri,
-            advice=f"copy it into a new table, which has version {V2_2}",
-        )
-
-
 def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = None) -> Attempt:
     """The next version on `head`: deletion files and transaction file are written, the manifest is the body."""
     change.require(*_OFFERED)
@@ -152,9 +141,6 @@ def _built(build: Build) -> Built:
         raise UnsupportedFeatureError("a Lance commit of several application transactions", where=where)
     if any(e.sequence is not None for e in change.all(AddFiles)):
         raise UnsupportedFeatureError("sequence numbers of files are not offered for Lance tables", where=where)
-    if operation is not CREATE:
-        if build.head is None:
-            raise InvalidArgumentError("a change of a table that does not exist", where=where)
-        if change.edit(AddFiles) is not None:
-            check_version(build.head)
+    if operation is not CREATE and build.head is None:
+        raise InvalidArgumentError("a change of a table that does not exist", where=where)
     return operation.build(build)

@@ -21,15 +21,11 @@ _ADVICE = "write the table with version 2.2"
 
 
 def encode_arrays(node: Node, array: pa.Array) -> Iterator[EncodedPage]:
-    """The page of each column. Raises UnsupportedFeatureError for what version 2.0 cannot store.
-
-    That is: null structs, maps, fixed-size lists of structs.
-    """
+    """The page of each column, whose types are storable. Raises UnsupportedFeatureError for null structs, which version
+    2.0 has no place for."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         array, kind = array.storage, kind.storage_type
-    if node.is_blob or node.is_packed or pa.types.is_map(kind) or (pa.types.is_fixed_size_list(kind) and node.children):
-        raise UnsupportedFeatureError(f"`{node.name}`, a {node.logical_type}, in a file of version 2.0", advice=_ADVICE)
     if pa.types.is_struct(kind):
         if array.null_count:
             raise UnsupportedFeatureError(f"null structs in `{node.name}` in a file of version 2.0", advice=_ADVICE)

@@ -82,10 +82,6 @@ def _shred(node: Node, array: pa.Array, state: _State) -> Iterator[Leaf]:
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         array, kind = array.storage, kind.storage_type
-    if node.is_blob or node.is_packed:
-        raise UnsupportedFeatureError(
-            f"writing column `{node.name}` as a blob or packed struct", advice="drop the field metadata"
-        )
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_map(kind):
         yield from _shred_list(node, array, state)
         return

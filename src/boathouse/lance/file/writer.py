@@ -21,6 +21,7 @@ from boathouse.lance.file.encode_page import EncodedPage, TooLarge, encode_leaf
 from boathouse.lance.file.fields import Field, SchemaMessage
 from boathouse.lance.file.schema import Node, arrow_type, fields_of, flatten, tree
 from boathouse.lance.file.shred import shred
+from boathouse.lance.file.storable import check_storable
 
 ALIGNMENT = 64
 PAGE_BYTES = 8 << 20
@@ -63,14 +64,11 @@ class LanceWriter:
         version: str = "2.2",
         page_bytes: int = PAGE_BYTES,
     ) -> None:
-        if version not in _FOOTER_VERSIONS:
-            raise UnsupportedFeatureError(
-                f"writing Lance data files of version {version}", advice="rewrite the table with version 2.2"
-            )
         self._sink = sink
         self._position = 0
         self._fields = tuple(fields) if fields is not None else fields_of(schema)
         self._nodes = tree(self._fields)
+        check_storable(self._nodes, version)
         self._schema = schema
         self._version = version
         self._columns = [_Column(node, arrow_type(node), self._owners(node)) for node in self._nodes]
@@ -80,16 +78,7 @@ class LanceWriter:
 
     def _owners(self, node: Node) -> list[Node]:
         """The fields of a tree that own a column."""
-        if self._version == "2.0":
-            return list(node.walk())
-        if self._version == "2.1":
-            for below in node.walk():
-                if below.logical_type == "map" or (below.children and below.logical_type.startswith("fixed_size_list")):
-                    raise UnsupportedFeatureError(
-                        f"`{node.name}`, a {below.logical_type}, in a file of version 2.1",
-                        advice="write the table with version 2.2",
-                    )
-        return list(node.leaves())
+        return list(node.walk() if self._version == "2.0" else node.leaves())
 
     def write(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Add rows; columns are matched by position and must have the schema's names."""

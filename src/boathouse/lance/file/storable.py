@@ -1,0 +1,38 @@
+"""What files of each version can hold, as far as the types of the columns say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from boathouse.errors import UnsupportedFeatureError
+from boathouse.lance.file.schema import Node
+
+WRITTEN = ("2.0", "2.1", "2.2")
+"""The versions that are written."""
+
+
+def check_storable(nodes: Iterable[Node], version: str, where: str | None = None) -> None:
+    """Raises UnsupportedFeatureError for a version that is not written, and for a column that it has no layout for."""
+    if version not in WRITTEN:
+        raise UnsupportedFeatureError(
+            f"writing Lance data files of version {version}",
+            where=where,
+            advice="copy the rows into a new table, which has version 2.2",
+        )
+    for node in (below for top in nodes for below in top.walk()):
+        if node.is_blob or node.is_packed:
+            raise UnsupportedFeatureError(
+                f"writing column `{node.name}` as a blob or packed struct",
+                where=where,
+                advice="drop the field metadata",
+            )
+        if version != "2.2" and (node.logical_type == "map" or _is_vector_of_fields(node)):
+            raise UnsupportedFeatureError(
+                f"`{node.name}`, a {node.logical_type}, in a file of version {version}",
+                where=where,
+                advice="write into a new table, which has version 2.2",
+            )
+
+
+def _is_vector_of_fields(node: Node) -> bool:
+    return bool(node.children) and node.logical_type.startswith("fixed_size_list")
