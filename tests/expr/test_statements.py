@@ -28,6 +28,11 @@ def test_tokens_are_told_apart():
     assert [t.name for t in tokenize("`a``b` c 'd' 1")] == ["a`b", "c", None, None]
 
 
+def test_versions_are_whole_numbers_of_64_bits():
+    assert parsed("RESTORE t TO VERSION AS OF 4747977439430007877").at.version == 4747977439430007877
+    assert parsed("RESTORE t VERSION AS OF 2.0").at.version == 2
+
+
 @given(
     st.lists(st.sampled_from(["a", "`x y`", "'s--'", '"t/*"', "1.5", ".", "(", ")", "<=>", "--c\n", "/* ' */", " "]))
 )

@@ -10,6 +10,7 @@ from boathouse.api.arguments import errors_at
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.iceberg_procedures import PROCEDURES
 from boathouse.api.procedures import Called, Parameter, Procedure
+from boathouse.api.ref_procedures import PROCEDURES as OF_REFS
 from boathouse.api.sql_tables import Tables
 from boathouse.errors import ExpressionError, InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from boathouse.expr.call_statement import Call
@@ -18,7 +19,7 @@ from boathouse.expr.statement_tree import TableName, Tokens
 from boathouse.storage import Stores
 
 _SCHEMA: Final = "system"
-_BY_NAME: Final[Mapping[str, Procedure]] = {p.name: p for p in PROCEDURES}
+_BY_NAME: Final[Mapping[str, Procedure]] = {p.name: p for p in (*PROCEDURES, *OF_REFS)}
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 

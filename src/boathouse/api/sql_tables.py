@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Final
@@ -26,10 +26,11 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a table is; `format` None: what is found there."""
+    """Where a table is; `format` None: what is found there. `ref` is the branch or tag that its name ends with."""
 
     uri: str
     format: str | None
+    ref: str | None = None
 
 
 class Tables:
@@ -57,7 +58,10 @@ class Tables:
         """Where this library's table of that name is; None for a table of Spark's, a view, or no table."""
         key = tuple(part.lower() for part in name.parts[:-1]) + name.parts[-1:]
         if key not in self._places:
-            self._places[key] = _path(name.parts) or self._named(name)
+            found, (short, ref) = _path(name.parts) or self._named(name), _without_ref(name)
+            if found is None and ref is not None and (found := _path(short.parts) or self._named(short)) is not None:
+                found = replace(found, ref=ref)
+            self._places[key] = found
         return self._places[key]
 
     def _named(self, name: TableName) -> Place | None:
@@ -73,7 +77,8 @@ class Tables:
         assert place is not None
         version = None if at is None else at.version
         time = None if at is None or at.timestamp is None else self.time(joined(at.timestamp))
-        return Table(open_handle(place.uri, place.format, version, time, spark=self.spark), self.spark)
+        ref = place.ref if at is None or at.ref is None else at.ref
+        return Table(open_handle(place.uri, place.format, version, time, ref, spark=self.spark), self.spark)
 
     def time(self, sql: str) -> dt.datetime:
         """The value of an expression as an instant. Raises ExpressionError for null."""
@@ -95,12 +100,22 @@ class Tables:
         if self.find(reference.table) is None:
             return None
         table = self.table(reference.table, reference.at)
-        key = "\n".join((table.uri, table.format, str(table.version)))
+        # A tag has the schema of its version, a branch at the same version that of the table.
+        key = "\n".join((table.uri, table.format, str(table.version), *table.schema.names))
         view = f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
         if view not in self._views:
             table.to_spark(self.spark).createOrReplaceTempView(view)
             self._views.append(view)
         return view
+
+
+def _without_ref(name: TableName) -> tuple[TableName, str | None]:
+    """`t.branch_audit` as the table and the branch, as Iceberg's catalogs in Spark have such names."""
+    *parts, last = name.parts
+    kind, _, ref = last.partition("_")
+    if not parts or len(name.tokens) < 3 or not ref or kind.lower() not in ("branch", "tag"):
+        return name, None
+    return TableName(tuple(parts), name.tokens[:-2]), ref
 
 
 def _path(parts: tuple[str, ...]) -> Place | None:

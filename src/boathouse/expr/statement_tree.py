@@ -22,9 +22,10 @@ class TableName:
 
 @dataclass(frozen=True, slots=True)
 class TimeTravel:
-    """VERSION AS OF or TIMESTAMP AS OF; exactly one is given."""
+    """VERSION AS OF a number or the name of a branch or tag, or TIMESTAMP AS OF; exactly one is given."""
 
     version: int | None = None
+    ref: str | None = None
     timestamp: Tokens | None = None
 
 

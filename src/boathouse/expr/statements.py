@@ -130,11 +130,15 @@ class _Parser:
         return float(token.text)
 
     def whole(self, what: str) -> int:
-        number = self.number(what)
+        number, text = self.number(what), self._tokens[self._at - 1].text
         if number != int(number):
             self._at -= 1
             raise self.expected(what)
-        return int(number)
+        # A double does not hold the ids of snapshots.
+        return int(text) if text.isdigit() else int(number)
+
+    def ended(self) -> bool:
+        return self._at >= len(self._tokens)
 
     # ---- parts of statements
 

@@ -49,7 +49,7 @@ class _Level:
 
 def references(sql: str, tokens: Sequence[Token], relation: bool = False) -> list[Reference]:
     """The tables that the query names, except its own common table expressions. `relation`: the tokens are what
-    follows FROM. Raises ExpressionError for a version that is not a number."""
+    follows FROM. Raises ExpressionError for a version that is neither a number nor a text."""
     own = _common_tables(tokens)
     levels = [_Level(relation, relation)]
     found: list[Reference] = []
@@ -137,7 +137,7 @@ def _reference(sql: str, tokens: Sequence[Token], first: int) -> Reference | Non
 
 
 def _travel(sql: str, tokens: Sequence[Token], at: int) -> tuple[TimeTravel | None, int]:
-    """VERSION AS OF n, TIMESTAMP AS OF expression, also after FOR; and the end of it."""
+    """VERSION AS OF n or a name, TIMESTAMP AS OF expression, also after FOR; and the end of it."""
     words = [t.text.upper() if t.kind == "word" else "" for t in tokens[at : at + 4]]
     if words[:1] == ["FOR"]:
         words, at = words[1:], at + 1
@@ -148,6 +148,8 @@ def _travel(sql: str, tokens: Sequence[Token], at: int) -> tuple[TimeTravel | No
         raise ExpressionError(f"{place(sql, len(sql))}: expected a version or a time, found the end")
     if words[0] in ("VERSION", "SYSTEM_VERSION"):
         text = tokens[at].text.strip("'\"")
+        if not text.isdigit() and tokens[at].kind == "string":
+            return TimeTravel(ref=text), at + 1
         if not text.isdigit():
             raise ExpressionError(f"{place(sql, tokens[at].start)}: expected a version, found {tokens[at].text}")
         return TimeTravel(version=int(text)), at + 1
