@@ -195,9 +195,8 @@ def test_a_concurrent_change_of_the_partitioning(root, operation, monkeypatch):
     assert specs(root)[1] == 0
 
 
-@pytest.mark.spec("I-137")
-@pytest.mark.feature("sort orders", format="iceberg")
-def test_sort_orders_are_set_and_never_claimed(root, version):
+@pytest.mark.spec("I-135", "I-136")
+def test_sort_orders_are_set(root, version):
     t = create(root, version)
     t.sort_by("city", "bucket(4, id) desc", "ts desc nulls first")
     order = {
@@ -209,7 +208,7 @@ def test_sort_orders_are_set_and_never_claimed(root, version):
     assert document(root)["sort-orders"] == [{"order-id": 0, "fields": []}, order]
     assert document(root)["default-sort-order-id"] == 1
     t.append(rows(3, 1, 2))
-    assert set(bh.open(str(root)).inspect.files().column("sort_order_id").to_pylist()) == {None}
+    assert set(bh.open(str(root)).inspect.files().column("sort_order_id").to_pylist()) == {1}
     theirs = StaticTable.from_metadata(f"file://{head(root)}").sort_order()
     assert [str(f.transform) for f in theirs.fields] == ["identity", "bucket[4]", "identity"]
     t.sort_by("id")

@@ -131,9 +131,10 @@ class ColumnRules(Part):
         metadata: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
-        """Says in which order the rows of new files should be: columns and transforms, with `asc` or `desc`, `nulls
-        first` or `nulls last` (`t.sort_by("city", "bucket(4, id) desc nulls last")`); none: in no order. Writers that
-        sort obey it. Writes of this library do not sort, and say so of their files.
+        """Says in which order the rows of new files are: columns and transforms, with `asc` or `desc`, `nulls first` or
+        `nulls last` (`t.sort_by("city", "bucket(4, id) desc nulls last")`); none: in no order. Every write sorts by it,
+        and the metadata says so of its files; those that are there stay as they are. On Spark each file of an append
+        has a range of the order, unless the table is partitioned or `write.distribution-mode` says otherwise.
 
         Raises ColumnNotFoundError, InvalidArgumentError, UnsupportedTypeError, UnsupportedFeatureError,
         CommitConflictError, CommitUnknownError, ReadOnlyError.

@@ -120,13 +120,15 @@ class LocalEngine:
         return summarize(rel, aggregates)
 
     def sink(self, rel: Batches, context: WriteContext, spread: Spread) -> pa.Table:
-        """Rows in memory for a table without partitions are split into contiguous ranges, one sink per thread: files
-        keep the order of the rows and their narrow bounds."""
+        """Rows in memory for a table without partitions and order are split into contiguous ranges, one sink per
+        thread: files keep the order of the rows and their narrow bounds."""
         schema = registry.tasks(context.format).outcomes_schema(context)
         if spread.order is not None:
             return write_ordered(rel, spread.order, context, self.map)
         whole = rel.whole
-        sinks = 1 if whole is None or context.spec.fields else min(_WORKERS, whole.nbytes // SINK_BYTES)
+        sinks = (
+            1 if whole is None or context.spec.fields or context.order else min(_WORKERS, whole.nbytes // SINK_BYTES)
+        )
         if whole is None or sinks < 2:
             source = _Source(rel)
             try:

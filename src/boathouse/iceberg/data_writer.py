@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from boathouse.arrow.ordering import OrderCheck
 from boathouse.bits import system
 from boathouse.errors import ConstraintViolationError
 from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
@@ -24,9 +25,16 @@ from boathouse.table.units import KIND_OF, PARQUET, outcome_rows, outcomes_schem
 from boathouse.types import INT64, STRING, Field, Schema
 
 NATIVE: Final = pa.struct(
-    [pa.field("column_sizes", pa.list_(pa.int64())), pa.field("split_offsets", pa.list_(pa.int64()))]
+    [
+        pa.field("column_sizes", pa.list_(pa.int64())),
+        pa.field("split_offsets", pa.list_(pa.int64())),
+        pa.field("sort_order_id", pa.int32()),
+    ]
 )
-"""Bytes of each leaf's chunks, in the order of `stats`; where the row groups start."""
+"""Bytes of each leaf's chunks, in the order of `stats`; where the row groups start; the table's order that the rows
+were found to be in."""
+SORT_ORDER: Final = "sort_order_id"
+"""The option with the id of the context's order."""
 OF_POSITIONS: Final = "positions"
 """The option with those of files of positions that differ from those of data files."""
 _PLACES: Final = (Field("file_path", STRING, False, id=FILE_PATH_ID), Field("pos", INT64, False, id=POSITION_ID))
@@ -51,6 +59,7 @@ class _Closed:
     rows: int
     offsets: list[int]
     stats: FileStats
+    sorted: bool
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -94,6 +103,7 @@ class DataFiles:
         native = [
             pa.array(sizes or [[]] * len(closed), pa.list_(pa.int64())),
             pa.array([c.offsets for c in closed], pa.list_(pa.int64())),
+            pa.array([self.context.options[SORT_ORDER] if c.sorted else None for c in closed], pa.int32()),
         ]
         spec = self.context.spec
         known = {
@@ -118,6 +128,7 @@ class DataFileWriter:
         self._uri = join(context.directory, partition_path(context.spec, partition), name)
         self._files = files
         self._stats = StatsCollector(files.leaves)
+        self._order = OrderCheck(files.rows, context.order) if context.order else None
         self._writer: ParquetWriter | None = None
 
     @property
@@ -141,13 +152,16 @@ class DataFileWriter:
             batch = batch.rename_columns(self._files.rows.names)
         self._opened(batch).write(batch)
         self._stats.update(batch)
+        if self._order is not None:
+            self._order.update(batch)
 
     def close(self) -> _Closed:
         """Finishes the file."""
         summary = self._opened(None).close()
         stats = self._stats.taken(summary.metadata)
         offsets = split_offsets(summary.metadata)
-        return _Closed(self._uri, self._partition, summary.size, summary.rows, offsets, stats)
+        in_order = self._order is not None and self._order.holds
+        return _Closed(self._uri, self._partition, summary.size, summary.rows, offsets, stats, in_order)
 
     def abort(self) -> None:
         """Leaves nothing behind."""

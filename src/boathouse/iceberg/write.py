@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
+from boathouse.arrow.ordering import can_order
 from boathouse.errors import (
     InvalidArgumentError,
     MixedWritersError,
@@ -18,7 +19,7 @@ from boathouse.errors import (
 )
 from boathouse.iceberg.commit.defaults import computed
 from boathouse.iceberg.commit.row_ids import carried
-from boathouse.iceberg.data_writer import OF_POSITIONS
+from boathouse.iceberg.data_writer import OF_POSITIONS, SORT_ORDER
 from boathouse.iceberg.manifests.columns import partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, DATA
 from boathouse.iceberg.metadata import rules
@@ -26,6 +27,7 @@ from boathouse.iceberg.metadata.metrics_modes import Mode
 from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec, unknown_transforms
 from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 from boathouse.iceberg.metadata.schemas import fresh_schema
+from boathouse.iceberg.metadata.sort_orders import wanted_order
 from boathouse.iceberg.metadata.versions import MODERN, NEW, PROPERTY, FormatVersion, asked_version
 from boathouse.iceberg.metrics import metrics
 from boathouse.iceberg.paths import version_of
@@ -34,11 +36,13 @@ from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import absolute, join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
-from boathouse.table.tasks import WriteContext
+from boathouse.table.tasks import Distribution, WriteContext
 from boathouse.types import PartitionSpec, Schema
 
 DATA_PATH: Final = "write.data.path"
 DEFAULT_TARGET: Final = 512 << 20
+DISTRIBUTION: Final = "write.distribution-mode"
+_DISTRIBUTIONS: Final[Mapping[str, Distribution]] = {"none": "none", "hash": "partition", "range": "range"}
 SHRED: Final = "write.parquet.shred-variants"
 
 
@@ -94,8 +98,25 @@ def table_context(snapshot: IcebergSnapshot, write_id: str) -> WriteContext:
     """How data files for a table that exists are written."""
     spec, properties = snapshot.partitioning.current, snapshot.properties
     found = write_context(snapshot.context, snapshot.schema, spec, properties, snapshot.paths.root, write_id)
-    made = computed(snapshot.schema, snapshot.token)
-    return replace(found, carried=carried(snapshot.metadata), computed=made, positions_per=positions_per(properties))
+    found = replace(found, carried=carried(snapshot.metadata), positions_per=positions_per(properties))
+    found = replace(found, computed=computed(snapshot.schema, snapshot.token), distribution=distribution(properties))
+    order = wanted_order(snapshot.metadata.document, snapshot.schema)
+    if not (order.whole and can_order(snapshot.schema, order.fields)):
+        return found
+    return replace(found, order=order.fields, options={**found.options, SORT_ORDER: order.id})
+
+
+def distribution(properties: Mapping[str, str]) -> Distribution | None:
+    """What the table says of how rows meet in workers. Raises InvalidArgumentError."""
+    text = properties.get(DISTRIBUTION)
+    if text is None:
+        return None
+    found = _DISTRIBUTIONS.get(text.lower())
+    if found is None:
+        raise InvalidArgumentError(
+            f"the table's {DISTRIBUTION} is {text!r}", advice="set it to none, hash or range, or remove it"
+        )
+    return found
 
 
 def check_writable(found: IcebergSnapshot) -> None:
@@ -178,7 +199,7 @@ def added_columns(
     which metrics they have.
     """
     files = outcomes.combine_chunks()
-    rows = files.num_rows
+    rows, native = files.num_rows, files.column("native").combine_chunks()
     partition = files.column("partition").combine_chunks() if spec.fields else None
     arrays = {
         "status": pa.repeat(pa.scalar(ADDED, pa.int32()), rows),
@@ -188,7 +209,7 @@ def added_columns(
         "file_format": pa.repeat("PARQUET", rows),
         "record_count": files.column("rows").combine_chunks(),
         "file_size_in_bytes": files.column("size").combine_chunks(),
-        "split_offsets": files.column("native").combine_chunks().field("split_offsets"),
+        **{name: native.field(name) for name in ("split_offsets", SORT_ORDER)},
         **metrics(files, schema, modes),
     }
     if partition is not None:

@@ -249,6 +249,11 @@ def row_work(source: Source, context: WriteContext, fixed: bool = True) -> RowWo
     return RowWork(source, context, spread_of(context), fixed)
 
 
-def spread_of(context: WriteContext) -> Spread:
-    """One partition's rows meet in one worker; without partitions rows are not moved."""
-    return Spread("partition" if context.spec.fields else "none")
+def spread_of(context: WriteContext, moved: bool = True) -> Spread:
+    """How the rows meet in workers: as the table says, else one partition's rows in one worker, and without partitions
+    in ranges of the order, if there is one. Without `moved`, for rows that are not new, none move for the order: to
+    find the ranges, they would be computed twice."""
+    by = context.distribution or ("partition" if context.spec.fields else "range")
+    if by == "range" and not (moved and context.order):
+        by = "partition"
+    return Spread(by if by != "partition" or context.spec.fields else "none")

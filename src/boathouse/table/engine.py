@@ -42,10 +42,10 @@ class RowOrder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How rows are distributed before the sink: unchanged, so that one partition's rows meet in one worker, or sorted
-    by `order`, each worker with the keys of one file."""
+    """How rows are distributed before the sink: unchanged, so that one partition's rows meet in one worker, each worker
+    with a range of the context's order, or sorted by `order`, each worker with the keys of one file."""
 
-    by: Literal["none", "partition", "order"] = "none"
+    by: Literal["none", "partition", "range", "order"] = "none"
     order: RowOrder | None = None
 
 

@@ -15,7 +15,7 @@ from boathouse.expr.tree import Expr
 from boathouse.parquet.matching import Matching
 from boathouse.table.metadata_columns import FILE, METADATA_COLUMNS, PARTITION, POSITION
 from boathouse.table.units import Content
-from boathouse.types import DataType, Field, PartitionSpec, Schema, StructType
+from boathouse.types import DataType, Field, PartitionSpec, Schema, SortField, StructType
 from boathouse.types.identity import INT64_MAX, INT64_MIN
 
 if TYPE_CHECKING:
@@ -193,6 +193,10 @@ class Rule:
     advice: str | None = None
 
 
+Distribution = Literal["none", "partition", "range"]
+"""Rows go to workers as they come, those of a partition to one, or each worker gets a range of the order."""
+
+
 @dataclass(frozen=True, slots=True)
 class WriteContext:
     """How conforming files are written.
@@ -207,7 +211,8 @@ class WriteContext:
     its schema has `_change_type` as the last column. `carried` are columns that stay with a row when it is copied or
     updated, which files store as the format's reserved fields: each has the name of a metadata column. Rows to write
     have them after the table's own columns (`rows`); null: the row is new, or has changed. `positions_per`: a file of
-    the places of deleted rows is for one data file, or for those of a partition.
+    the places of deleted rows is for one data file, or for those of a partition. `order` is that of the rows in each
+    file; `distribution` is what the table says of how they meet in workers.
     """
 
     format: str
@@ -229,6 +234,8 @@ class WriteContext:
     carried: tuple[Field, ...] = ()
     content: Content = "data"
     positions_per: Literal["file", "partition"] = "file"
+    order: tuple[SortField, ...] = ()
+    distribution: Distribution | None = None
 
     @property
     def rows(self) -> Schema:
@@ -251,7 +258,7 @@ def positions_of(context: WriteContext, spec: PartitionSpec) -> WriteContext:
     """How files of the places of deleted rows are written, for data files of a partition spec."""
     places = (METADATA_COLUMNS[name] for name in (FILE, POSITION))
     schema = Schema(tuple(Field(c.name, c.type, c.nullable) for c in places))
-    plain = replace(context, conditions=(), rules=(), computed=(), identities=(), carried=(), changes=None)
+    plain = replace(context, conditions=(), rules=(), computed=(), identities=(), carried=(), changes=None, order=())
     return replace(plain, schema=schema, spec=spec, content="positions")
 
 

@@ -10,10 +10,12 @@ from boathouse.types.data_types import (
     DATE,
     INT32,
     BinaryType,
+    BooleanType,
     DataType,
     DateType,
     DecimalType,
     FixedType,
+    FloatType,
     IntegerType,
     StringType,
     TimestampType,
@@ -25,6 +27,8 @@ BUCKETABLE = (
     IntegerType, DecimalType, DateType, TimeType, TimestampType, StringType, UUIDType, FixedType, BinaryType,
 )  # fmt: skip
 TRUNCATABLE = (IntegerType, DecimalType, StringType, BinaryType)
+ORDERED = (*BUCKETABLE, BooleanType, FloatType)
+"""Types by whose values rows can be sorted."""
 
 TransformName = Literal["identity", "bucket", "truncate", "year", "month", "day", "hour", "void", "unknown"]
 

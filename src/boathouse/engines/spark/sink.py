@@ -56,14 +56,18 @@ def _results(written: DataFrame) -> Iterator[pa.RecordBatch]:
 
 
 def spread_rows(frame: DataFrame, context: WriteContext, spread: Spread) -> DataFrame:
-    """The rows distributed so that those of one partition meet in one worker; columns are named by
-    position, since Spark's mapInArrow resolves columns by name, and fails for names with a dot.
+    """The rows distributed so that those of one partition meet in one worker, or each worker has a range of the order;
+    columns are named by position, since Spark's mapInArrow resolves columns by name, and fails for names with a dot.
 
     Adaptive execution may split a partition that is far larger than others, and coalesces small ones.
     """
     places = Names(frame.columns)
     rows = frame.toDF(*(f"{_COLUMN}{i}" for i in range(len(frame.columns))))
-    keys = [k for f in context.spec if (k := _key(f, places)) is not None] if spread.by == "partition" else []
+    if spread.by == "range" and (ranged := _ranged(context, places)):
+        return rows.repartitionByRange(*ranged)
+    keys = (
+        [k for f in context.spec if (k := _key(f, places)) is not None] if spread.by in ("partition", "range") else []
+    )
     if not keys:
         return rows
     names = [f"{_KEY}{i}" for i in range(len(keys))]
@@ -73,11 +77,9 @@ def spread_rows(frame: DataFrame, context: WriteContext, spread: Spread) -> Data
 
 def _key(field: PartitionField, places: Names) -> Column | None:
     """A distribution key that rows of one partition share; rows of two partitions may share it too. None for void."""
-    found = places.at(field.source[0])
-    if not found:
-        # A column that is missing in the rows is null.
+    source = _source(field.source, places)
+    if source is None:
         return None
-    source = F.col(".".join([f"{_COLUMN}{found[0]}", *(quoted(p) for p in field.source[1:])]))
     match field.transform.name:
         case "void":
             return None
@@ -92,6 +94,35 @@ def _key(field: PartitionField, places: Names) -> Column | None:
         case "hour":
             return F.date_trunc("hour", source)
     return source
+
+
+def _source(path: tuple[str, ...], places: Names) -> Column | None:
+    """The column at a path; one that is missing in the rows is null."""
+    found = places.at(path[0])
+    return F.col(".".join([f"{_COLUMN}{found[0]}", *(quoted(p) for p in path[1:])])) if found else None
+
+
+def _ranged(context: WriteContext, places: Names) -> list[Column]:
+    """What Spark divides rows by so that each range has a part of the order, inside of partitions: the columns as far
+    as their own order is that of the transforms, up to the first that several values of a column share."""
+    parts = [(f.source, f.transform.name, False, True) for f in context.spec]
+    parts += [(f.source, f.transform.name, f.descending, f.nulls_first) for f in context.order]
+    found = []
+    for path, transform, descending, nulls_first in parts:
+        column = _source(path, places)
+        if transform == "bucket":
+            break
+        if column is not None and transform != "void":
+            found.append(_directed(column, descending, nulls_first))
+            if transform != "identity":
+                break
+    return found
+
+
+def _directed(column: Column, descending: bool, nulls_first: bool) -> Column:
+    if descending:
+        return column.desc_nulls_first() if nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if nulls_first else column.asc_nulls_last()
 
 
 def _truncated(source: Column, field: PartitionField) -> Column:

@@ -62,7 +62,7 @@ class ClusterRows:
         action = (ACTION, Literal(COPY, type=STRING))
         rel = start.engine.project(start.engine.scan(scan), [*names, action])
         # Rows that are copied keep the values of identity columns.
-        roomy = replace(context, target_bytes=context.target_bytes * _ROOM, identities=())
+        roomy = replace(context, target_bytes=context.target_bytes * _ROOM, identities=(), order=())
         work = RowWork(Source(context.rows, rel), roomy, Spread("order", order), fixed=False)
 
         def finish(outcomes: Sequence[pa.Table]) -> Planned:

@@ -40,7 +40,7 @@ class RowChanges:
     def rows(self) -> RowWork:
         """The rows through the sink."""
         source = Source(self.context.rows, self.rel)
-        return RowWork(source, self.context, spread_of(self.context), fixed=False)
+        return RowWork(source, self.context, spread_of(self.context, moved=False), fixed=False)
 
     def copies(self, outcomes: Sequence[pa.Table]) -> TaskWork:
         """The remaining rows of the units that lost some, or files of deletes; none if the table has vectors."""

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.conform import conform
+from boathouse.arrow.ordering import leaf_of
 from boathouse.ops.tasks.routing import PartitionKey, grouped, same
 from boathouse.types import (
     BinaryType,
@@ -31,7 +32,6 @@ from boathouse.types import (
     PartitionSpec,
     Schema,
     StringType,
-    StructType,
     TimestampType,
     TimeType,
     UUIDType,
@@ -126,17 +126,6 @@ def interleaved(places: Sequence[Keys], bits: int) -> Keys:
         for place in places:
             found = (found << 1) | ((place >> bit) & 1)
     return found
-
-
-def leaf_of(rows: pa.RecordBatch, schema: Schema, path: Path) -> tuple[pa.Array, DataType]:
-    """The values of a column, or of a field of structs: null where an enclosing struct is."""
-    at = schema.index(path[0])
-    array, type = rows.column(at), schema.fields[at].type
-    for name in path[1:]:
-        assert isinstance(type, StructType)
-        i = next(i for i, f in enumerate(type.fields) if f.name == name)
-        array, type = pc.struct_field(array, [i]), type.fields[i].type
-    return array, type
 
 
 def sortable(array: pa.Array, type: DataType) -> tuple[Values, npt.NDArray[np.bool_]]:

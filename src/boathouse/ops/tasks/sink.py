@@ -21,6 +21,7 @@ from boathouse.errors import ConstraintViolationError
 from boathouse.ops.tasks.change_files import AFTER_UPDATE, BEFORE_UPDATE, DELETED, INSERTED, ChangeFiles
 from boathouse.ops.tasks.numbering import Lane, Numbering
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
+from boathouse.ops.tasks.sorted_rows import SortedWriter
 from boathouse.registry import tasks
 from boathouse.table.metadata_columns import POSITION, UNIT, VERSIONS_OF_ROWS
 from boathouse.table.tasks import Rule, WriteContext
@@ -116,7 +117,8 @@ def sink_batches(
     finished, so that the driver can remove them and raise.
     """
     schema = tasks(context.format).outcomes_schema(context)
-    writer = PartitionedWriter(context, gathered_bytes, threads)
+    files = PartitionedWriter(context, gathered_bytes, threads)
+    writer = SortedWriter(files, context) if context.order else files
     deleted, rules, changes = DeletedRows(), _Rules(context), ChangeFiles(context)
     numbering = Numbering(context.identities, lane)
     counts = dict.fromkeys(_COUNTED.values(), 0)
@@ -144,7 +146,7 @@ def sink_batches(
 def _route(
     batch: pa.RecordBatch,
     context: WriteContext,
-    writer: PartitionedWriter,
+    writer: PartitionedWriter | SortedWriter,
     deleted: DeletedRows,
     rules: _Rules,
     counts: dict[str, int],
