@@ -31,7 +31,8 @@ OPERATIONS = (
     "change feed", "time travel", "add columns", "new columns by appends", "set properties", "application transactions",
     "compaction", "Z-order", "purge of deleted rows", "rewrite of row deletes", "metadata tables",
     "streams, each row once", "SQL", "rename columns", "drop columns", "widen columns",
-    "several changes of columns at once", "branches and tags", "tags", "catalogs", "views", "vacuum",
+    "several changes of columns at once", "SQL of partition fields, orders and identifiers",
+    "branches and tags", "tags", "catalogs", "views", "vacuum",
     "restore", "shallow clone", "convert a folder of Parquet files in place", "CHECK constraints", "name the table",
     "comments", "drop features",
 )  # fmt: skip

@@ -120,7 +120,7 @@ class ColumnRules(Part):
         Raises ColumnNotFoundError, InvalidArgumentError, UnsupportedTypeError for a transform that does not accept its
         column, UnsupportedFeatureError, CommitConflictError, CommitUnknownError, ReadOnlyError.
         """
-        write = PartitioningSet(lambda schema: partition_fields(by, schema, named))
+        write = PartitioningSet(lambda schema, _: partition_fields(by, schema, named))
         return self._run(LOCAL, write, WriteOptions.of(message, metadata, None, dry_run))
 
     @located

@@ -1,4 +1,4 @@
-"""Statements on tables, parsed: MERGE, UPDATE, DELETE, INSERT, OPTIMIZE, REORG, VACUUM, DESCRIBE and RESTORE.
+"""Statements on tables, parsed: MERGE, UPDATE, DELETE, INSERT, OPTIMIZE, REORG, VACUUM, DESCRIBE, RESTORE and ALTER.
 
 Conditions, values and queries in them are not parsed but passed on as tokens. Any other statement is None.
 """
@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from boathouse.errors import ExpressionError, UnsupportedFeatureError
+from boathouse.expr.alter_table import AlterTable, alter_table
 from boathouse.expr.sql_tokens import Token, joined, place, tokenize
 from boathouse.expr.statement_tree import (
     Delete,
@@ -28,13 +29,15 @@ from boathouse.expr.statement_tree import (
     Vacuum,
 )
 
+Parsed = Statement | AlterTable
 
-def parse_statement(sql: str, tokens: Sequence[Token], ours: Callable[[TableName], bool]) -> Statement | None:
+
+def parse_statement(sql: str, tokens: Sequence[Token], ours: Callable[[TableName], bool]) -> Parsed | None:
     """The statement; None if it is of another kind, or not about a table for which `ours` is true.
 
     Raises ExpressionError that names the place, UnsupportedFeatureError.
     """
-    return _Parser(sql, tokens).statement(ours)
+    return Parser(sql, tokens).statement(ours)
 
 
 def single(sql: str) -> list[Token]:
@@ -52,13 +55,13 @@ def single(sql: str) -> list[Token]:
     return tokens
 
 
-class _Parser:
+class Parser:
     """Reads tokens from left to right."""
 
     def __init__(self, sql: str, tokens: Sequence[Token]) -> None:
         self._sql, self._tokens, self._at = sql, tokens, 0
 
-    def statement(self, ours: Callable[[TableName], bool]) -> Statement | None:
+    def statement(self, ours: Callable[[TableName], bool]) -> Parsed | None:
         """The whole statement."""
         for words, reader in _STATEMENTS.items():
             self._at = 0
@@ -68,6 +71,8 @@ class _Parser:
                 if not ours(table):
                     return None
                 found = reader(self, table)
+                if found is None:
+                    return None
                 if self._at < len(self._tokens):
                     raise self.expected("the end")
                 return found
@@ -326,19 +331,20 @@ class _Parser:
 
 
 _SEE: Final = "docs/sql.md has the statements"
-_STATEMENTS: Final[dict[str, Callable[[_Parser, TableName], Statement]]] = {
-    "MERGE INTO": _Parser.merge,
+_STATEMENTS: Final[dict[str, Callable[[Parser, TableName], Parsed | None]]] = {
+    "MERGE INTO": Parser.merge,
     "MERGE WITH SCHEMA EVOLUTION INTO": lambda p, table: p.merge(table, evolve=True),
-    "UPDATE": _Parser.update,
-    "DELETE FROM": _Parser.delete,
-    "INSERT INTO": _Parser.insert,
+    "UPDATE": Parser.update,
+    "DELETE FROM": Parser.delete,
+    "INSERT INTO": Parser.insert,
     "INSERT OVERWRITE": lambda p, table: p.insert(table, overwrite=True),
-    "OPTIMIZE": _Parser.optimize,
-    "REORG TABLE": _Parser.reorg,
-    "VACUUM": _Parser.vacuum,
-    "DESCRIBE HISTORY": _Parser.history,
-    "DESC HISTORY": _Parser.history,
-    "DESCRIBE DETAIL": _Parser.detail,
-    "DESC DETAIL": _Parser.detail,
-    "RESTORE": _Parser.restore,
+    "OPTIMIZE": Parser.optimize,
+    "REORG TABLE": Parser.reorg,
+    "VACUUM": Parser.vacuum,
+    "DESCRIBE HISTORY": Parser.history,
+    "DESC HISTORY": Parser.history,
+    "DESCRIBE DETAIL": Parser.detail,
+    "DESC DETAIL": Parser.detail,
+    "RESTORE": Parser.restore,
+    "ALTER TABLE": alter_table,
 }

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
-from boathouse.table.edits import SetPartitioning, SetSortOrder
-from boathouse.types import PartitionField, Schema, SortField
+from boathouse.table.edits import SetPartitioning, SetProperties, SetSortOrder
+from boathouse.types import PartitionField, PartitionSpec, Schema, SortField
 
 
 @dataclass(frozen=True, slots=True)
 class PartitioningSet:
-    """New files are partitioned by the fields that `by` makes of the table's schema. Raises UnsupportedFeatureError."""
+    """New files are partitioned by the fields that `by` makes of the table's schema and the present partitioning.
+    Raises UnsupportedFeatureError."""
 
-    by: Callable[[Schema], tuple[PartitionField, ...]]
+    by: Callable[[Schema, PartitionSpec], tuple[PartitionField, ...]]
     operation: ClassVar[Operation] = "set-properties"
 
     def plan(self, start: Start) -> WritePlan:
-        edit = SetPartitioning(self.by(start.snapshot.schema))
+        edit = SetPartitioning(self.by(start.snapshot.schema, start.snapshot.partitioning.current))
         start.evolved((edit,))
         parameters = {"partitioning": ", ".join(f"{f.name}: {f.transform}" for f in edit.fields)}
         return WritePlan((), lambda _: Planned(start.change("set-properties", (edit,), parameters=parameters)))
@@ -28,13 +29,15 @@ class PartitioningSet:
 
 @dataclass(frozen=True, slots=True)
 class SortOrderSet:
-    """New files should be ordered by the fields that `by` makes of the table's schema. Raises
+    """New files are ordered by the fields that `by` makes of the table's schema; `properties` are set with it. Raises
     UnsupportedFeatureError."""
 
     by: Callable[[Schema], tuple[SortField, ...]]
+    properties: Mapping[str, str] = field(default_factory=dict)
     operation: ClassVar[Operation] = "set-properties"
 
     def plan(self, start: Start) -> WritePlan:
         edit = SetSortOrder(self.by(start.snapshot.schema))
         start.evolved((edit,))
-        return WritePlan((), lambda _: Planned(start.change("set-properties", (edit,))))
+        edits = (edit, SetProperties(self.properties)) if self.properties else (edit,)
+        return WritePlan((), lambda _: Planned(start.change("set-properties", edits)))
