@@ -22,6 +22,7 @@ from makers.traits import FORMATS, TRAITS
 PARTS = {
     features.CommitFiles,
     features.FeatureDrop,
+    features.Keys,
     features.Outline,
     features.Picked,
     features.Rewritable,

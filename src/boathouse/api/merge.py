@@ -118,18 +118,24 @@ def texts(values: Mapping[str, Condition]) -> dict[str, str]:
     return {name: sql_text(value) for name, value in values.items()}
 
 
-def same_keys(on: str | Sequence[str] | None, schema: Schema, identifiers: Sequence[tuple[str, ...]]) -> str:
-    """The condition of an upsert: equality of the columns `on`, or of those that identify a row of the table."""
+def key_columns(
+    on: str | Sequence[str] | None, schema: Schema, identifiers: Sequence[tuple[str, ...]]
+) -> tuple[tuple[str, ...], ...]:
+    """The paths of the columns `on` of an upsert, or of those that identify a row of the table. Raises
+    InvalidArgumentError, ColumnNotFoundError."""
     if on is None and not identifiers:
         raise InvalidArgumentError(
             "the table does not say which columns identify a row", advice='name them, for example on="id"'
         )
-    paths = (
-        identifiers
-        if on is None
-        else [column_path(c, schema) for c in names("on", [on] if isinstance(on, str) else on)]
-    )
+    if on is None:
+        return tuple(identifiers)
+    paths = tuple(dict.fromkeys(column_path(c, schema) for c in names("on", [on] if isinstance(on, str) else on)))
     if not paths:
         raise InvalidArgumentError("on=[] names no column", advice="name the columns that identify a row")
+    return paths
+
+
+def same_keys(paths: Sequence[tuple[str, ...]]) -> str:
+    """The condition of an upsert: equality of these columns."""
     columns = list(map(dotted, paths))
     return " AND ".join(f"target.{c} = source.{c}" for c in columns)

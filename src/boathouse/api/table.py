@@ -25,7 +25,7 @@ from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.features import Features
 from boathouse.api.inspect import Inspect
 from boathouse.api.maintenance import Maintenance
-from boathouse.api.merge import MergeBuilder, same_keys
+from boathouse.api.merge import MergeBuilder, key_columns, same_keys
 from boathouse.api.merge import texts as value_texts
 from boathouse.api.overwriting import Partitions, overwriting
 from boathouse.api.refs import Refs
@@ -37,6 +37,7 @@ from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.ops.rows.append import Append
 from boathouse.ops.rows.delete import Delete
+from boathouse.ops.rows.key_upsert import KeyUpsert
 from boathouse.ops.rows.merge import Merge
 from boathouse.ops.rows.update import Update
 from boathouse.ops.run import run
@@ -394,6 +395,7 @@ class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Descriptio
         source: Any,
         on: str | Sequence[str] | None = None,
         merge_schema: bool = False,
+        deletes: str | None = None,
         *,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
@@ -406,6 +408,11 @@ class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Descriptio
         the short form of a merge. As there, rows with null in one of these columns match no row. Without `on`, those
         that the table says identify a row (Iceberg's identifier fields).
 
+        `deletes="equality"`, for streams of upserts into Iceberg tables of version 2 and later, does not read the
+        table: the commit has the rows, which must have all columns, and a file of their keys (equality deletes), which
+        hides older rows with these keys from readers, until `rewrite_deletes` or `compact` make an end of it. Every row
+        counts as added. Keys are no floats, and no fields of structs.
+
         Raises ConstraintViolationError if two rows of `source` have the same values in `on`, ColumnNotFoundError,
         InvalidArgumentError, ExpressionError, SchemaMismatchError, CommitConflictError, CommitUnknownError,
         ReadOnlyError.
@@ -417,8 +424,16 @@ class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Descriptio
         """
         with errors_at(self.uri):
             named = self._handle.snapshot.offers(Identifiers)
-            equal = same_keys(on, self.schema, () if named is None else named.columns)
-        merge = self.merge(source, equal, merge_schema=merge_schema).when_matched_update_all()
+            keys = key_columns(on, self.schema, () if named is None else named.columns)
+            if deletes not in (None, "equality"):
+                raise InvalidArgumentError(f"deletes={deletes!r}", advice="pass deletes='equality', or leave it out")
+            if deletes is not None:
+                options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
+                engine = self._engine(engine_for(source))
+                self._handle.check_open()
+                rows = Source.of(engine, engine.source(source))
+                return self._run(engine, KeyUpsert(rows, keys, flag("merge_schema", merge_schema)), options)
+        merge = self.merge(source, same_keys(keys), merge_schema=merge_schema).when_matched_update_all()
         return merge.when_not_matched_insert_all().execute(
             message=message,
             metadata=metadata,

@@ -126,9 +126,8 @@ class LocalEngine:
         if spread.order is not None:
             return write_ordered(rel, spread.order, context, self.map)
         whole = rel.whole
-        sinks = (
-            1 if whole is None or context.spec.fields or context.order else min(_WORKERS, whole.nbytes // SINK_BYTES)
-        )
+        alone = whole is None or context.spec.fields or context.order or spread.by == "one"
+        sinks = 1 if whole is None or alone else min(_WORKERS, whole.nbytes // SINK_BYTES)
         if whole is None or sinks < 2:
             source = _Source(rel)
             try:

@@ -35,8 +35,10 @@ NATIVE: Final = pa.struct(
 were found to be in."""
 SORT_ORDER: Final = "sort_order_id"
 """The option with the id of the context's order."""
-OF_POSITIONS: Final = "positions"
-"""The option with those of files of positions that differ from those of data files."""
+OF_DELETES: Final = "deletes"
+"""The option with those of files of positions and of keys that differ from those of data files."""
+_OF_ROWS: Final = frozenset({"positions", "keys"})
+"""What delete files hold."""
 _PLACES: Final = (Field("file_path", STRING, False, id=FILE_PATH_ID), Field("pos", INT64, False, id=POSITION_ID))
 
 
@@ -72,8 +74,8 @@ class DataFiles:
     def __init__(self, context: WriteContext) -> None:
         self.context = context
         options = context.options
-        if context.content == "positions":
-            options = {**options, **options.get(OF_POSITIONS, {})}
+        if context.content in _OF_ROWS:
+            options = {**options, **options.get(OF_DELETES, {})}
         self.options = ParquetOptions(
             compression=options.get("compression", "zstd"),
             compression_level=options.get("compression_level"),
@@ -123,7 +125,7 @@ class DataFileWriter:
     def __init__(self, files: DataFiles, partition: Mapping[int, object]) -> None:
         self._partition = partition
         context = files.context
-        kind = "-deletes" if context.content == "positions" else ""
+        kind = "-deletes" if context.content in _OF_ROWS else ""
         name = f"00000-0-{system.current().uuid4()}{kind}{context.ending}.parquet"
         self._uri = join(context.directory, partition_path(context.spec, partition), name)
         self._files = files

@@ -13,6 +13,7 @@ Offered = (
     | features.CommitRecords
     | features.Examination
     | features.Identifiers
+    | features.KeyDeletes
     | features.LiveFiles
     | features.MetadataTables
     | features.PlanNotes
@@ -48,6 +49,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
 
             columns = identifiers(table.schema)
             found = features.Identifiers(columns) if columns else None
+        case features.KeyDeletes:
+            from boathouse.iceberg.deletes.written_keys import IcebergKeyDeletes
+
+            found = IcebergKeyDeletes(table)
         case features.LiveFiles:
             from boathouse.iceberg.history import IcebergLiveFiles
 

@@ -19,7 +19,7 @@ from boathouse.errors import (
 )
 from boathouse.iceberg.commit.defaults import computed
 from boathouse.iceberg.commit.row_ids import carried
-from boathouse.iceberg.data_writer import OF_POSITIONS, SORT_ORDER
+from boathouse.iceberg.data_writer import OF_DELETES, SORT_ORDER
 from boathouse.iceberg.manifests.columns import partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, DATA
 from boathouse.iceberg.metadata import rules
@@ -78,7 +78,7 @@ def write_context(
             advice="set the property write.format.default to parquet",
         )
     options = _parquet(properties, "write.parquet.")
-    options[OF_POSITIONS] = _parquet(properties, "write.delete.parquet.")
+    options[OF_DELETES] = _parquet(properties, "write.delete.parquet.")
     if properties.get(SHRED, "false").lower() == "true":
         options["shred"] = True
     size = properties.get("write.target-file-size-bytes")

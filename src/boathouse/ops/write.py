@@ -101,7 +101,7 @@ class Done:
 
 def _layout(context: WriteContext) -> tuple[object, ...]:
     """The properties of a context that decide whether files written under it are valid under another."""
-    place = (context.format, context.schema, context.spec, context.directory, context.materialized)
+    place = (context.format, context.content, context.schema, context.spec, context.directory, context.materialized)
     return (*place, context.rules, context.identities)
 
 

@@ -42,10 +42,11 @@ class RowOrder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How rows are distributed before the sink: unchanged, so that one partition's rows meet in one worker, each worker
-    with a range of the context's order, or sorted by `order`, each worker with the keys of one file."""
+    """How rows are distributed before the sink: unchanged, so that one partition's rows meet in one worker, all in one
+    worker, each worker with a range of the context's order, or sorted by `order`, each worker with the keys of one
+    file."""
 
-    by: Literal["none", "partition", "range", "order"] = "none"
+    by: Literal["none", "partition", "one", "range", "order"] = "none"
     order: RowOrder | None = None
 
 

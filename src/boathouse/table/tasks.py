@@ -201,11 +201,12 @@ Distribution = Literal["none", "partition", "range"]
 class WriteContext:
     """How conforming files are written.
 
-    `content` is what the files hold; those of changes and positions have columns of their own (`recording` of a format,
-    `positions_of`). `schema` is the table's, and the batches have exactly its order and types. `spec` partitions them.
-    `directory` is the URI below which the format names its files. `conditions` are the table's constraints; `rules`
-    are these and the operation's own, bound, and are checked by the sink. `computed` are the columns that operations
-    fill before the sink, `identities` those that the sink fills in inserted rows without a value.
+    `content` is what the files hold; those of changes, positions and keys have columns of their own (`recording` of a
+    format, `positions_of`, `keys_of`). `schema` is the table's, and the batches have exactly its order and types.
+    `spec` partitions them. `directory` is the URI below which the format names its files. `conditions` are the table's
+    constraints; `rules` are these and the operation's own, bound, and are checked by the sink. `computed` are the
+    columns that operations fill before the sink, `identities` those that the sink fills in inserted rows without a
+    value.
     `materialized`: files have the partition columns too, in a format that otherwise leaves them out. `options` are the
     format's own, plain picklable values. `changes` is how files of changed rows are written, if the table wants them:
     its schema has `_change_type` as the last column. `carried` are columns that stay with a row when it is copied or
@@ -258,8 +259,16 @@ def positions_of(context: WriteContext, spec: PartitionSpec) -> WriteContext:
     """How files of the places of deleted rows are written, for data files of a partition spec."""
     places = (METADATA_COLUMNS[name] for name in (FILE, POSITION))
     schema = Schema(tuple(Field(c.name, c.type, c.nullable) for c in places))
-    plain = replace(context, conditions=(), rules=(), computed=(), identities=(), carried=(), changes=None, order=())
-    return replace(plain, schema=schema, spec=spec, content="positions")
+    return replace(_plain(context), schema=schema, spec=spec, content="positions")
+
+
+def keys_of(context: WriteContext, keys: Schema, spec: PartitionSpec) -> WriteContext:
+    """How files of the keys of deleted rows are written: columns of the table, each key once."""
+    return replace(_plain(context), schema=keys, spec=spec, content="keys")
+
+
+def _plain(context: WriteContext) -> WriteContext:
+    return replace(context, conditions=(), rules=(), computed=(), identities=(), carried=(), changes=None, order=())
 
 
 class FileWriter(Protocol):

@@ -23,9 +23,11 @@ DATA_FILE: Final = "data"
 DELETE_FILE: Final = "delete"
 CHANGE_FILE: Final = "change"
 
-Content = Literal["data", "changes", "positions"]
-"""What files hold: rows, changed rows with `_change_type`, or the places of deleted rows."""
-KIND_OF: Final[Mapping[Content, str]] = {"data": DATA_FILE, "changes": CHANGE_FILE, "positions": DELETE_FILE}
+Content = Literal["data", "changes", "positions", "keys"]
+"""What files hold: rows, changed rows with `_change_type`, the places of deleted rows, or the keys of deleted rows."""
+KIND_OF: Final[Mapping[Content, str]] = {
+    "data": DATA_FILE, "changes": CHANGE_FILE, "positions": DELETE_FILE, "keys": DELETE_FILE,
+}  # fmt: skip
 """The `kind` of OUTCOMES of a file."""
 
 PART = pa.struct(

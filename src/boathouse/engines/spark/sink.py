@@ -63,6 +63,8 @@ def spread_rows(frame: DataFrame, context: WriteContext, spread: Spread) -> Data
     """
     places = Names(frame.columns)
     rows = frame.toDF(*(f"{_COLUMN}{i}" for i in range(len(frame.columns))))
+    if spread.by == "one":
+        return rows.repartition(1)
     if spread.by == "range" and (ranged := _ranged(context, places)):
         return rows.repartitionByRange(*ranged)
     keys = (

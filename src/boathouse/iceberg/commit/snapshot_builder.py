@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, BoathouseError, InvalidArgumentError
-from boathouse.iceberg.commit import delete_files, readback, row_ids
+from boathouse.iceberg.commit import delete_files, key_deletes, readback, row_ids
 from boathouse.iceberg.commit.cherry_pick import entries_added
 from boathouse.iceberg.commit.head_manifests import HeadManifests
 from boathouse.iceberg.commit.new_manifests import Listed, ManifestMaker
@@ -75,7 +75,7 @@ class SnapshotBuilder:
         """The snapshot object, its manifests and manifest list written."""
         # Everything that may be unreadable is read before anything is written: manifests of added files outlive an
         # attempt.
-        listed = self.merged([*self.add(), *self.picked(), *self.add_vectors(), *self.add_positions(), *self.carried()])
+        listed = self.merged([*self.add(), *self.picked(), *self.add_vectors(), *self.add_deletes(), *self.carried()])
         for uri, data in self.further:
             self.put(uri, data)
         for i, manifest in enumerate(listed):
@@ -177,12 +177,16 @@ class SnapshotBuilder:
                 self.tallies.added(entries, spec)
                 yield replace(self.maker.encode(self.maker.new_name(), entries, spec, DELETES), added=entries)
 
-    def add_positions(self) -> Iterator[Listed]:
-        """New manifests of files of positions."""
+    def add_deletes(self) -> Iterator[Listed]:
+        """New manifests of files of positions and of keys."""
         edits = list(self.change.all(AddDeletes))
+        found: list[tuple[PartitionSpec, pa.Table]] = []
         for spec_id in sorted({id for e in edits for id in e.outcomes.column("spec").to_pylist()}):
             spec = self.metadata.partitioning.spec(spec_id)
-            for entries in delete_files.parts(delete_files.positions(edits, spec)):
+            found.append((spec, delete_files.positions(edits, spec)))
+        found += key_deletes.entries(self.change, self.metadata)
+        for spec, deletes in found:
+            for entries in delete_files.parts(deletes):
                 self.tallies.added(entries, spec)
                 made = self.maker.encode(self.maker.name_of(entries, spec), entries, spec, DELETES)
                 yield replace(made, added=entries, lasting=True)

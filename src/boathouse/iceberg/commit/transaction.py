@@ -9,6 +9,7 @@ from boathouse.bits import system
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg.commit import readback
 from boathouse.iceberg.commit.evolve import edit_schema
+from boathouse.iceberg.commit.key_deletes import add_spec
 from boathouse.iceberg.commit.ref_edits import edit_refs
 from boathouse.iceberg.commit.restore import restore
 from boathouse.iceberg.commit.snapshot_builder import METADATA_PATH, SnapshotBuilder
@@ -38,6 +39,7 @@ from boathouse.table.edits import (
     AddColumn,
     AddDeletes,
     AddFiles,
+    AddKeyDeletes,
     CherryPick,
     CreateTable,
     DropColumn,
@@ -66,9 +68,9 @@ from boathouse.table.location import CommitId
 from boathouse.types import PartitionSpec, Schema
 
 OFFERED: Final = (
-    AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, ReplaceDeletes, ReplaceSchema, AddColumn, RenameColumn,
-    DropColumn, MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning, SetSortOrder,
-    SetProperties, SetTransaction, SetRef, DropRef, RestoreTo, CherryPick,
+    AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, AddKeyDeletes, ReplaceDeletes, ReplaceSchema, AddColumn,
+    RenameColumn, DropColumn, MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning,
+    SetSortOrder, SetProperties, SetTransaction, SetRef, DropRef, RestoreTo, CherryPick,
 )  # fmt: skip
 
 
@@ -85,6 +87,7 @@ def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
         edit_schema(draft, edit, head.token)
     for back in change.all(RestoreTo):
         restore(draft, back, change.ref, head.token)
+    add_spec(draft, change, head.token)
     edit_refs(draft, change, head.token)
     settle_sort_order(draft)
     after = draft.view(head.token)

@@ -19,6 +19,7 @@ from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.compute.evaluate import mask
 from boathouse.errors import ConstraintViolationError
 from boathouse.ops.tasks.change_files import AFTER_UPDATE, BEFORE_UPDATE, DELETED, INSERTED, ChangeFiles
+from boathouse.ops.tasks.key_files import KeyFiles
 from boathouse.ops.tasks.numbering import Lane, Numbering
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
 from boathouse.ops.tasks.sorted_rows import SortedWriter
@@ -117,7 +118,8 @@ def sink_batches(
     finished, so that the driver can remove them and raise.
     """
     schema = tasks(context.format).outcomes_schema(context)
-    files = PartitionedWriter(context, gathered_bytes, threads)
+    kind = KeyFiles if context.content == "keys" else PartitionedWriter
+    files = kind(context, gathered_bytes, threads)
     writer = SortedWriter(files, context) if context.order else files
     deleted, rules, changes = DeletedRows(), _Rules(context), ChangeFiles(context)
     numbering = Numbering(context.identities, lane)
@@ -156,7 +158,7 @@ def _route(
         rows = conform(batch, context.rows)
         if rules.hold(rows):
             writer.write(rows)
-        counts["inserted"] += batch.num_rows
+        counts["inserted"] += batch.num_rows if context.content == "data" else 0
         return
     action = batch.column(ACTION)
     found = {value["values"]: value["counts"] for value in pc.value_counts(action).to_pylist()}

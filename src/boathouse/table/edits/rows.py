@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from boathouse.table.location import Version
+from boathouse.types import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,17 @@ class AddDeletes:
 
 
 @dataclass(frozen=True, slots=True)
+class AddKeyDeletes:
+    """New files of the keys of deleted rows: OUTCOMES rows of kind delete that have a path. Rows that are older than
+    the commit, and equal one of these in the columns `keys` (null equals null), are deleted: in the files' partitions,
+    or `everywhere`."""
+
+    outcomes: pa.Table
+    keys: Schema
+    everywhere: bool
+
+
+@dataclass(frozen=True, slots=True)
 class AddChangeFiles:
     """New files of changed rows, for readers of the table's changes: OUTCOMES rows of kind change."""
 
@@ -80,4 +92,14 @@ class CherryPick:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
-FileEdit = AddFiles | RemoveFiles | RemoveAll | SetDeletes | AddDeletes | ReplaceDeletes | AddChangeFiles | CherryPick
+FileEdit = (
+    AddFiles
+    | RemoveFiles
+    | RemoveAll
+    | SetDeletes
+    | AddDeletes
+    | AddKeyDeletes
+    | ReplaceDeletes
+    | AddChangeFiles
+    | CherryPick
+)

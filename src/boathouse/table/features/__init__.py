@@ -10,6 +10,7 @@ from boathouse.table.features.clustering import PROVIDER, Clustering
 from boathouse.table.features.commit_files import CommitFiles, CommitRecords
 from boathouse.table.features.examination import Depth, Examination
 from boathouse.table.features.identifiers import Identifiers
+from boathouse.table.features.key_deletes import KeyDeletes, Keys
 from boathouse.table.features.log_files import CompactableLog
 from boathouse.table.features.metadata_tables import MetadataTables
 from boathouse.table.features.outline import Outline, Outlined
@@ -36,6 +37,8 @@ __all__ = [
     "Examination",
     "FeatureDrop",
     "Identifiers",
+    "KeyDeletes",
+    "Keys",
     "LiveFiles",
     "MetadataTables",
     "Outline",
