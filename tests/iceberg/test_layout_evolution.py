@@ -234,3 +234,27 @@ def test_other_formats_refuse_by_name(tmp_path, format):
     ):  # fmt: skip
         with pytest.raises(UnsupportedFeatureError, match="not offered"):
             act()
+
+
+@pytest.mark.spec("I-110")
+def test_names_of_partition_fields_are_no_other_columns(root, tmp_path):
+    """Whichever comes first, the column or the field; an identity may have the name of its column."""
+    schema = "id bigint, id_bucket int, ts timestamp, ts_day date, city string"
+    for by in (["bucket(4, id)"], ["days(ts)"]):
+        with pytest.raises(InvalidArgumentError, match="name of a different column"):
+            bh.create(str(tmp_path / "no"), schema, format="iceberg", partition_by=by)
+    t = bh.create(str(root), schema, format="iceberg", partition_by=["city"])
+    for named in ({"id_bucket": "bucket(4, id)"}, {"city": "bucket(4, id)"}, {"ts_day": "id"}):
+        with pytest.raises(InvalidArgumentError, match="name of a different column"):
+            t.partition_by(**named)
+    t.partition_by(x="bucket(4, id)")
+    t.partition_by()  # a spec of the past counts, too
+    for act in (
+        lambda: t.add_column("x", "int"), lambda: t.rename_column("city", "x"),
+        lambda: t.evolve().add_column("y", "int").rename_column("y", "x").execute(),
+        lambda: t.append(pa.table({"id": [1], "x": [1]}), merge_schema=True),
+        lambda: t.overwrite(pa.table({"id": [1], "x": [1]}), overwrite_schema=True),
+    ):  # fmt: skip
+        with pytest.raises(InvalidArgumentError, match="a column cannot be called `x`"):
+            act()
+    assert bh.open(str(root)).schema.names == ("id", "id_bucket", "ts", "ts_day", "city") and t.count() == 0

@@ -20,6 +20,7 @@ from boathouse.iceberg.commit import delete_files, key_deletes, readback, row_id
 from boathouse.iceberg.commit.cherry_pick import entries_added
 from boathouse.iceberg.commit.head_manifests import HeadManifests
 from boathouse.iceberg.commit.new_manifests import Listed, ManifestMaker
+from boathouse.iceberg.commit.new_paths import check_new
 from boathouse.iceberg.commit.summaries import Tallies, summary
 from boathouse.iceberg.manifests import writer as manifest_writer
 from boathouse.iceberg.manifests.columns import by_snapshot, of_live
@@ -135,8 +136,10 @@ class SnapshotBuilder:
 
     def add(self) -> list[Listed]:
         """New manifests for the added files, one for each spec and sequence number they were written with."""
+        check_new(self.change, self.head)
         found: list[Listed] = []
         schema = self.file_schema()
+        target = MergeRule.of(self.properties).target_bytes
         wanted = modes(schema, self.properties, wanted_order(self.document, schema).bounded)
         for sequence, outcomes in self.added():
             for spec_id in sorted(outcomes.column("spec").unique().to_pylist()):
@@ -148,8 +151,8 @@ class SnapshotBuilder:
                     if not self.version.sequence_numbers:
                         entries = by_snapshot(entries, self.snapshot_id)
                     self.tallies.added(entries, spec)
-                    made = self.maker.encode(self.maker.name_of(entries, spec), entries, spec)
-                    found.append(replace(made, added=entries, lasting=self.version.sequence_numbers))
+                    for some, made in self.encoded(entries, spec, target):
+                        found.append(replace(made, added=some, lasting=self.version.sequence_numbers))
         return found
 
     def picked(self) -> Iterator[Listed]:
@@ -162,6 +165,18 @@ class SnapshotBuilder:
                 self.tallies.added(entries, spec)
                 made = self.maker.encode(self.maker.name_of(entries, spec), entries, spec)
                 yield replace(made, added=entries, lasting=self.version.sequence_numbers)
+
+    def encoded(self, entries: pa.Table, spec: PartitionSpec, target: int) -> Iterator[tuple[pa.Table, Listed]]:
+        """Manifests of added entries, each of about `target` bytes at most."""
+        made = self.maker.encode(self.maker.name_of(entries, spec), entries, spec)
+        parts = min(entries.num_rows, -(-made.size // max(1, target)))
+        if parts < 2:
+            yield entries, made
+            return
+        size = -(-entries.num_rows // parts)
+        for start in range(0, entries.num_rows, size):
+            some = entries.slice(start, size)
+            yield some, self.maker.encode(self.maker.name_of(some, spec), some, spec)
 
     def add_vectors(self) -> Iterator[Listed]:
         """New manifests of deletion vectors. What the head deletes already is in them, so that every attempt writes its

@@ -16,12 +16,14 @@ class AddFiles:
     """New data files: OUTCOMES rows of kind data.
 
     `sequence` None is inherited from the commit. A compaction keeps the one that it read at: deletes that were
-    committed since must apply to its files. `clustered`: by the columns that the table names.
+    committed since must apply to its files. `clustered`: by the columns that the table names. `found`: the files were
+    there before this write, so that the table may know them.
     """
 
     outcomes: pa.Table
     sequence: int | None = None
     clustered: bool = False
+    found: bool = False
 
 
 @dataclass(frozen=True, slots=True)
