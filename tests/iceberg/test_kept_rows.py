@@ -370,6 +370,7 @@ def test_encrypted_files_are_refused_by_that_name(make, what):
     assert row["readable"] is False and "encrypt" in row["why"]
 
 
+@pytest.mark.spec("I-268")
 def test_the_advice_for_orc_can_be_followed(make):
     _, eyes = make(DATA, properties={"write.format.default": "orc"}, append=False)
     with pytest.raises(UnsupportedFeatureError, match="written as orc") as caught:

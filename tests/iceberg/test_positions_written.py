@@ -5,6 +5,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from foreign_writer import IDS, SCHEMA, Foreign, current, ids_of, rows, theirs
+from pyiceberg.table import StaticTable
 
 import boathouse as bh
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
@@ -114,6 +115,50 @@ def test_one_file_for_a_partition(root):
     assert ids_of(root) == sorted(set(expected) - {2, 14}) == theirs(foreign)
 
 
+@pytest.mark.spec("I-260", "I-261")
+@pytest.mark.parametrize("granularity", ["file", "partition"])
+def test_ids_and_order_as_others_read_them(root, granularity):
+    """The bytes by pyarrow, and what PyIceberg makes of the file alone: positions by the path of each data file."""
+    from pyiceberg.io.pyarrow import PyArrowFileIO, _read_deletes
+
+    t = create(root, pa.schema([*SCHEMA]), ["p"], **{"write.delete.granularity": granularity})
+    gone = {0: [6, 0, 3], 1: [9, 1], 2: [2]}
+    for n in gone:
+        t.append(rows(*range(n * 10, n * 10 + 10)))
+    t.delete("id in ({})".format(", ".join(str(n * 10 + i) for n, found in gone.items() for i in found)))
+    foreign = Foreign(root)
+    by_file, files = {}, [f for f in theirs_tasks(foreign) if f.content == 1]
+    assert len(files) == (3 if granularity == "file" else 1)
+    for file in files:
+        path = file.file_path.removeprefix("file://")
+        table = pq.read_table(path)
+        fields = {f.name: (int(f.metadata[b"PARQUET:field_id"]), str(f.type), f.nullable) for f in table.schema}
+        assert fields == {"file_path": (PATH, "string", False), "pos": (POSITION, "int64", False)}
+        pairs = list(zip(*table.to_pydict().values()))
+        assert pairs == sorted(pairs)
+        for data_path, positions in _read_deletes(PyArrowFileIO(), file).items():
+            by_file[data_path] = positions.to_pylist()
+    assert by_file.keys() == set(foreign.live())
+    assert sorted(by_file.values()) == sorted(sorted(found) for found in gone.values())
+
+
+def theirs_tasks(foreign):
+    """Every live file as PyIceberg's metadata has it."""
+    table = StaticTable.from_metadata(f"file://{foreign.head}")
+    entries = (m.fetch_manifest_entry(table.io) for m in table.current_snapshot().manifests(table.io))
+    return [e.data_file for found in entries for e in found]
+
+
+@pytest.mark.spec("I-261")
+def test_files_of_others_in_any_order(root):
+    create(root).append(rows(*range(10)))
+    foreign = Foreign(root)
+    [path] = foreign.live()
+    places = pa.table({"pos": pa.array([7, 0, 3, 0], pa.int64()), "file_path": [path] * 4})
+    foreign.commit(foreign.parquet(places, (POSITION, PATH), 1))
+    assert ids_of(root) == [1, 2, 4, 5, 6, 8, 9] == theirs(foreign)
+
+
 def test_updates_and_merges(root):
     t = create(root)
     t.append(rows(*range(10)))
@@ -152,6 +197,7 @@ def test_data_files_are_named_as_the_metadata_names_them(root, version):
             assert set(stored(entry)[0]["file_path"]) == {entry["data_file"]["referenced_data_file"]}
 
 
+@pytest.mark.spec("I-268")
 def test_what_cannot_be_obeyed_is_refused_before_anything_is_written(root):
     t = create(root)
     t.append(rows(1, 2, 3))
@@ -163,6 +209,9 @@ def test_what_cannot_be_obeyed_is_refused_before_anything_is_written(root):
         before = sorted(root.rglob("*"))
         with pytest.raises(error, match=words):
             t.delete("id = 1")
+        if error is UnsupportedFeatureError:
+            with pytest.raises(error, match=words):
+                t.upsert(rows(1), on="id", deletes="equality")
         assert sorted(root.rglob("*")) == before
     assert ids_of(root) == [1, 2, 3]
 

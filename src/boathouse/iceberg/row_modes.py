@@ -47,7 +47,7 @@ def row_deletes(metadata: TableMetadata, operation: str) -> RowDeletes:
     if "vectors" in metadata.format.deletes:
         return "vectors"
     if "positions" in metadata.format.deletes:
-        _check_delete_format(metadata)
+        check_delete_format(metadata)
         return "positions"
     raise UnsupportedFeatureError(
         f"the table has {name} = {MERGE_ON_READ}, and format version {metadata.format} has no row deletes",
@@ -86,7 +86,7 @@ def positions_per(properties: Mapping[str, str]) -> Literal["file", "partition"]
     raise InvalidArgumentError(f"the table property {name} is {asked!r}", advice="set it to file or partition")
 
 
-def _check_delete_format(metadata: TableMetadata) -> None:
+def check_delete_format(metadata: TableMetadata) -> None:
     """Raises UnsupportedFeatureError for files of deletes that are not Parquet."""
     asked = metadata.properties.get(DELETE_FORMAT, metadata.properties.get("write.format.default", "parquet"))
     if asked.lower() != "parquet":
