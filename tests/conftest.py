@@ -123,6 +123,14 @@ def spark(tmp_path_factory):
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def written_by_tasks(request, monkeypatch):
+    """Frames of tests are small: tasks write them, as they write large ones, unless a test is `held`."""
+    marked = request.node.get_closest_marker
+    if marked("spark") is not None and marked("held") is None and importlib.util.find_spec("pyspark") is not None:
+        monkeypatch.setattr("boathouse.engines.spark.held.MOST_ROWS", -1)
+
+
 @pytest.fixture(scope="session")
 def corpora() -> Path:
     """Tables written by others; skips where they are absent."""

@@ -253,7 +253,8 @@ class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Descriptio
         """Adds every row of the data; `merge_schema` adds columns that the table lacks and widens types.
 
         `data` is anything that exports Arrow data (pyarrow, pandas, polars, DuckDB), a list of dicts, or a Spark
-        DataFrame, whose rows are then written by the executors. Columns are matched by name; one that the data lacks is
+        DataFrame, whose rows are then written by the executors, or by this process if they are few and Spark's driver
+        holds them (`WriteResult.engine` says which). Columns are matched by name; one that the data lacks is
         null. New columns may be inside structs; int becomes bigint, float double, decimals get more digits, if the
         format supports it.
 

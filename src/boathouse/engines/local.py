@@ -26,7 +26,7 @@ from boathouse.errors import BoathouseError
 from boathouse.expr.parse import parse
 from boathouse.expr.tree import Expr
 from boathouse.expr.values import stages
-from boathouse.ops.outcomes import collect_outcomes
+from boathouse.ops.outcomes import collect_outcomes, signed
 from boathouse.ops.tasks.numbering import Lane
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES
 from boathouse.ops.tasks.sink import sink_batches
@@ -120,6 +120,9 @@ class LocalEngine:
         return summarize(rel, aggregates)
 
     def sink(self, rel: Batches, context: WriteContext, spread: Spread) -> pa.Table:
+        return signed(self._written(rel, context, spread), LocalEngine.name)
+
+    def _written(self, rel: Batches, context: WriteContext, spread: Spread) -> pa.Table:
         """Rows in memory for a table without partitions and order are split into contiguous ranges, one sink per
         thread: files keep the order of the rows and their narrow bounds."""
         schema = registry.tasks(context.format).outcomes_schema(context)

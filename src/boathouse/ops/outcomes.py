@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +13,19 @@ import pyarrow.compute as pc
 from boathouse.errors import BoathouseError
 from boathouse.table.tasks import WriteContext
 from boathouse.table.units import CHANGE_FILE, DATA_FILE, DELETE_FILE
+
+_ENGINE: Final = b"boathouse.engine"
+
+
+def signed(outcomes: pa.Table, engine: str) -> pa.Table:
+    """The OUTCOMES of a sink with the name of the engine that wrote the rows."""
+    return outcomes.replace_schema_metadata({**(outcomes.schema.metadata or {}), _ENGINE: engine.encode()})
+
+
+def writer(outcomes: pa.Table) -> str | None:
+    """The engine that wrote these rows; None for the work of tasks, and for the files of another program."""
+    name = (outcomes.schema.metadata or {}).get(_ENGINE)
+    return None if name is None else str(name.decode())
 
 
 def collect_outcomes(batches: Iterable[pa.RecordBatch], schema: pa.Schema, context: WriteContext) -> pa.Table:

@@ -8,7 +8,7 @@ from html import escape
 
 import pyarrow as pa
 
-from boathouse.ops.outcomes import data_files, total
+from boathouse.ops.outcomes import data_files, total, writer
 from boathouse.ops.write import Planned
 from boathouse.table.location import CommitId, Version
 
@@ -25,7 +25,8 @@ class WriteResult:
     `versions` are those of all commits of the operation; `version`, `commit` and `write_id` are the last one's.
     `rows_copied` are rows that were rewritten unchanged beside changed ones. `bytes_added` is of new files, `seconds`
     the whole time, `retries` how often the commit was repeated on a newer version. `write_id` is what
-    `Table.find_write` takes.
+    `Table.find_write` takes. `engine` wrote the rows that were given or made: `spark`, its executors, or `local`, this
+    process, which also writes a small DataFrame whose rows the driver holds; None where no such rows were written.
     """
 
     operation: str
@@ -44,6 +45,7 @@ class WriteResult:
     dry_run: bool = False
     skipped: str | None = None
     versions: tuple[Version, ...] = ()
+    engine: str | None = None
 
     def __repr__(self) -> str:
         if self.dry_run:
@@ -134,6 +136,7 @@ def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], co
         bytes_added=sum(total(a, "size") for a in added) + planned.bytes_added,
         write_id=None if change is None else change.write_id,
         versions=() if commit is None or commit.version is None else (commit.version,),
+        engine=next((name for o in outcomes if (name := writer(o)) is not None), None),
     )
 
 

@@ -72,6 +72,23 @@ for format in ("delta", "iceberg", "lance"):
     bh.open(path).append(second)
     assert agree(path, floats, early=False)[:5] == [3] * 5
 assert not wrong, wrong
+
+path = f"{sys.argv[1]}/held"
+listed = spark.createDataFrame([(1, "a", None), (2, None, [1.5])], "id long, s string, f array<double>")
+for frame in (listed, spark.createDataFrame(rows).toDF(*rows.column_names)):
+    path += "_"
+    assert bh.write(frame, path, partition_by="s").engine == "local"
+    assert bh.open(path).append(frame.where("id > 1")).engine == "spark"
+    wanted = sorted(map(repr, frame.collect() + frame.where("id > 1").collect()))
+    assert sorted(map(repr, bh.open(path, spark=spark).to_spark().collect())) == wanted
+    merged = bh.open(path, spark=spark).upsert(frame.where("id = 1"), on="id")
+    assert (merged.rows_updated, merged.rows_added) == (1, 0)
+
+t = f"delta.`{path}`"
+for where in ("s = '05' AND id > 1", "s = '05' OR id = 4", "i BETWEEN 1 AND 5 AND size(ar) > 0", "s IS NULL"):
+    by_view = bh.sql(spark, f"SELECT id FROM {t} WHERE {where} ORDER BY id")
+    wanted = spark.createDataFrame(bh.open(path).to_arrow()).where(where).orderBy("id").select("id")
+    assert by_view.collect() == wanted.collect(), where
 print("done")
 """
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
@@ -21,6 +22,8 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 FILE_INDEX: Final = "org.apache.spark.sql.execution.datasources.FileIndex"
 _ROW_INDEX: Final = "_tmp_metadata_row_index"
+_CONVERTERS: Final = "org.apache.spark.sql.execution.arrow.ArrowConverters$"
+_LOCAL, _SINGLE, _FEW_LEAVES = "LocalRelation", "OneRowRelation", 8
 _KNOWN: WeakKeyDictionary[SparkSession, Catalyst] = WeakKeyDictionary()
 
 
@@ -176,6 +179,52 @@ class Catalyst:
     def nothing(self) -> Any:
         """Scala's None."""
         return self._option.empty()
+
+
+def held_plan(frame: DataFrame, most_rows: int, most_bytes: int, computed: bool = True) -> Any:
+    """The plan of a frame, if that is no more than so many rows which the driver holds; else None.
+
+    `computed`: also what the optimizer computes of such rows, if it always gives the same, without functions of users.
+    """
+    execution = frame._jdf.queryExecution()
+    given = execution.analyzed()
+    leaves = given.collectLeaves()
+    if not 0 < leaves.size() <= _FEW_LEAVES:
+        return None
+    if not all(_is_small(leaves.apply(i), most_rows) for i in range(leaves.size())):
+        return None
+    if _kind(given) != _LOCAL:
+        patterns = frame.sparkSession._jvm.org.apache.spark.sql.catalyst.trees.TreePattern
+        if not computed or not given.deterministic() or given.containsPattern(patterns.SCALA_UDF()):
+            return None
+    plan = execution.optimizedPlan()  # rows that are cached are another plan
+    if _kind(plan) == "Project" and _kind(plan.child()) == _SINGLE:
+        return plan
+    small = _kind(plan) == _LOCAL and _is_small(plan, most_rows) and int(plan.stats().sizeInBytes()) <= most_bytes
+    return plan if small else None
+
+
+def held_batches(frame: DataFrame, plan: Any, zone: str) -> pa.Table | None:
+    """The rows of a held plan, as tasks would get them, without a job; None where they are still to be computed."""
+    if _kind(plan) != _LOCAL:
+        return None
+    arrow = getattr(getattr(frame.sparkSession._jvm, _CONVERTERS), "MODULE$")
+    rows, most = plan.data(), 1 << 30
+    streams = arrow.toBatchWithSchemaIterator(rows.iterator(), plan.schema(), rows.size() + 1, most, zone, True, False)
+    batches: list[pa.RecordBatch] = []
+    while streams.hasNext():  # the last call frees its memory
+        batches += pa.ipc.open_stream(bytes(streams.next()))
+    return pa.Table.from_batches(batches) if batches else None
+
+
+def _is_small(plan: Any, most_rows: int) -> bool:
+    if _kind(plan) == _SINGLE:
+        return most_rows > 0
+    return _kind(plan) == _LOCAL and not plan.isStreaming() and plan.data().size() <= most_rows
+
+
+def _kind(plan: Any) -> str:
+    return str(plan.nodeName())
 
 
 class _Handles:

@@ -11,9 +11,11 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from boathouse.engines.local import LocalEngine
 from boathouse.engines.spark import ansi
 from boathouse.engines.spark import sink as sinks
 from boathouse.engines.spark.errors import typed_errors
+from boathouse.engines.spark.held import held_rows, is_constant
 from boathouse.engines.spark.join import join, resolved, with_columns
 from boathouse.engines.spark.native import native_frame
 from boathouse.engines.spark.read_schema import quoted
@@ -24,12 +26,14 @@ from boathouse.engines.spark.subtract import subtract
 from boathouse.engines.spark.task_frames import run_tasks, scan_frame
 from boathouse.engines.spark.values import named, text
 from boathouse.expr.values import stages
+from boathouse.ops.outcomes import signed
 from boathouse.table.engine import Agg, JoinType, Spread, Sql, Value
 from boathouse.table.plan import ScanPlan
 from boathouse.table.tasks import ReadSpec, WriteContext
 from boathouse.types import Schema
 
 PARTITION_OVERWRITE: Final = "spark.sql.sources.partitionOverwriteMode"
+_DRIVER: Final = LocalEngine()
 
 
 class SparkEngine:
@@ -75,6 +79,8 @@ class SparkEngine:
 
     def pin(self, rel: DataFrame) -> DataFrame:
         """A local checkpoint: lost blocks fail the query, where a cache would silently compute other rows."""
+        if is_constant(rel):
+            return rel
         with typed_errors():
             return rel.localCheckpoint(eager=True)
 
@@ -138,7 +144,11 @@ class SparkEngine:
             return found.toArrow()
 
     def sink(self, rel: DataFrame, context: WriteContext, spread: Spread) -> pa.Table:
-        return sinks.write(rel, context, spread)
+        """Few rows that the driver holds are written by it: no worker starts, and no task."""
+        rows = held_rows(rel)
+        if rows is not None:
+            return _DRIVER.sink(rows, context, spread)
+        return signed(sinks.write(rel, context, spread), self.name)
 
     def map(
         self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None
