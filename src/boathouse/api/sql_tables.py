@@ -15,6 +15,7 @@ from boathouse.api.detection import formats_at, locate
 from boathouse.api.opening import open_handle
 from boathouse.api.table import Table
 from boathouse.errors import ExpressionError
+from boathouse.expr.query_conditions import certain_condition
 from boathouse.expr.sql_tokens import Token, joined
 from boathouse.expr.statement_tree import TableName, TimeTravel
 from boathouse.expr.table_refs import Reference, references, replaced
@@ -37,11 +38,14 @@ class Tables:
     """The tables of one statement. A context: its views are dropped at the end, unless `keep`.
 
     A view has the rows of one version, and a name made from it. On Connect a query refers to views until it runs, so
-    they stay.
+    they stay. There Spark's planner does not ask for the files of a query: a view is made for it (`early`), of the rows
+    that its own condition may want.
     """
 
-    def __init__(self, spark: Any, sql: str) -> None:
+    def __init__(self, spark: Any, sql: str, early: bool | None = None) -> None:
         self.spark, self.keep = spark, False
+        self._connect = type(spark).__module__.startswith("pyspark.sql.connect")
+        self._early = self._connect if early is None else early
         self._sql = sql
         self._places: dict[tuple[str, ...], Place | None] = {}
         self._views: list[str] = []
@@ -50,7 +54,7 @@ class Tables:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if not self.keep and not type(self.spark).__module__.startswith("pyspark.sql.connect"):
+        if not self.keep and not self._connect:
             for view in self._views:
                 self.spark.catalog.dropTempView(view)
 
@@ -89,22 +93,23 @@ class Tables:
 
     def with_views(self, tokens: Sequence[Token], relation: bool = False) -> str:
         """The text with views instead of this library's tables. `relation`: it is what follows FROM."""
-        return replaced(tokens, self._view, references(self._sql, tokens, relation))
+        return replaced(tokens, lambda found: self._view(found, tokens), references(self._sql, tokens, relation))
 
     def frame(self, tokens: Sequence[Token], relation: bool = False) -> Any:
         """The rows of a query, or of what follows FROM."""
         text = self.with_views(tokens, relation)
         return self.spark.sql(f"SELECT * FROM {text}" if relation else text)
 
-    def _view(self, reference: Reference) -> str | None:
+    def _view(self, reference: Reference, tokens: Sequence[Token]) -> str | None:
         if self.find(reference.table) is None:
             return None
         table = self.table(reference.table, reference.at)
+        where = certain_condition(tokens, reference, table.schema) if self._early else None
         # A tag has the schema of its version, a branch at the same version that of the table.
-        key = "\n".join((table.uri, table.format, str(table.version), *table.schema.names))
+        key = "\n".join((table.uri, table.format, str(table.version), str(where), *table.schema.names))
         view = f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
         if view not in self._views:
-            table.to_spark(self.spark).createOrReplaceTempView(view)
+            table.scan(where=where).to_spark(self.spark).createOrReplaceTempView(view)
             self._views.append(view)
         return view
 
