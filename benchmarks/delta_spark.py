@@ -25,6 +25,7 @@ os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEW = "l_orderkey % 100 = 7"
 """1 % of the rows, in many places of every file."""
+FIFTH = "l_orderkey % 5 = 2"
 SMALL = 1000
 KEYS = ["l_orderkey", "l_linenumber"]
 ON = " AND ".join(f"t.{key} = s.{key}" for key in KEYS)
@@ -100,9 +101,12 @@ def changes(spark: SparkSession, rounds: int) -> list[Case]:
     def write(path: str) -> None:
         bh.write(spark.read.parquet(str(lineitem())), path, format="delta", properties=VECTORS)
 
-    def deleted(path: str) -> None:
-        write(path)
-        table(path).delete(FEW)
+    def deleted(where: str) -> Callable[[str], object]:
+        def make(path: str) -> None:
+            write(path)
+            table(path).delete(where)
+
+        return make
 
     whole = made("spark-marked", write)
     small = made("spark-small", in_small_files(spark))
@@ -128,9 +132,13 @@ def changes(spark: SparkSession, rounds: int) -> list[Case]:
         case("append of one row", whole, lambda p: row.write.format("delta").mode("append").save(p),
              lambda p: table(p).append(row), "at most 0.3x", 2 * rounds, again=False),
     ]  # fmt: skip
-    marked = made("spark-deleted", deleted)
+    marked, fifth = made("spark-deleted", deleted(FEW)), made("spark-fifth-deleted", deleted(FIFTH))
     theirs, ours = lambda p: aggregate(spark.read.format("delta").load(p)), lambda p: aggregate(table(p).to_spark())
-    return [*found, case("aggregate after the delete", marked, theirs, ours, "at most 1.0x", rounds, again=False)]
+    return [
+        *found,
+        case("aggregate, 1 % deleted", marked, theirs, ours, "at most 1.0x", 2 * rounds, again=False),
+        case("aggregate, 20 % deleted", fifth, theirs, ours, "at most 1.0x", 2 * rounds, again=False),
+    ]
 
 
 def main() -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from equality import keys
 from harness import DATA, Case, alternate, fresh, lineitem, record
 from iceberg_made import delete_by_keys
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from spark import aggregate
 
 import boathouse as bh
@@ -38,12 +40,13 @@ ICEBERG = Release(
 )
 SHARES = {"1 %": "l_orderkey % 100 = 7", "20 %": "l_orderkey % 5 = 2"}
 """Rows of many places in every file."""
+SMALL, SMALL_FILES, LATER = "ice.bench.small", 100, 5
 BRANCHES = {
     "no deletes": ("main", 1.0),
-    "1 % deleted by position deletes": ("positions1", 1.0),
-    "20 % deleted by position deletes": ("positions20", 1.0),
-    "1 % deleted by vectors": ("vectors1", 1.0),
-    "20 % deleted by vectors": ("vectors20", 1.0),
+    "1 % deleted by position deletes": ("positions1", 1.2),
+    "20 % deleted by position deletes": ("positions20", 1.2),
+    "1 % deleted by vectors": ("vectors1", 1.2),
+    "20 % deleted by vectors": ("vectors20", 1.2),
     "1 % deleted by 60,000 keys of two columns": ("keys", 1.5),
 }
 """Branches of one table, with the same data files, and how long we may take."""
@@ -104,12 +107,52 @@ def case(spark: SparkSession, root: str, title: str, rounds: int) -> Case:
     return found
 
 
+def small(spark: SparkSession) -> tuple[str, int]:
+    """A table of 100 small files, and the version that had them; later ones replaced and added others."""
+    root = WAREHOUSE / "bench" / "small"
+    if not (root / "done").exists():
+        spark.sql(f"DROP TABLE IF EXISTS {SMALL}")
+        rows = spark.range(0, 100 * SMALL_FILES, 1, SMALL_FILES).selectExpr("id", "id % 10 AS p", "rand() AS x")
+        rows.writeTo(SMALL).using("iceberg").option("distribution-mode", "none").create()
+        version = spark.table(f"{SMALL}.snapshots").select("snapshot_id").first()[0]
+        spark.sql(f"DELETE FROM {SMALL} WHERE p = 3")
+        for _ in range(LATER):
+            rows.limit(1000).writeTo(SMALL).append()
+        (root / "done").write_text(str(version))
+    version = int((root / "done").read_text())
+    assert bh.open(str(root), version=version).files().num_rows == SMALL_FILES
+    return str(root), version
+
+
+def travels(spark: SparkSession, rounds: int) -> list[Case]:
+    """A version of 100 small files, opened and read each time."""
+    root, version = small(spark)
+
+    def theirs() -> DataFrame:
+        return spark.read.option("snapshot-id", version).table(SMALL)
+
+    def ours() -> DataFrame:
+        return bh.open(root, version=version, spark=spark).to_spark()
+
+    asks: dict[str, Callable[[DataFrame], object]] = {
+        "summed": lambda d: d.agg(F.sum("id"), F.max("x")).collect(),
+        "with a later condition": lambda d: d.where("id = 54").collect(),
+    }
+    found = []
+    for name, ask in asks.items():
+        assert ask(theirs()) == ask(ours())
+        runners = {"iceberg-spark": lambda a=ask: a(theirs()), "boathouse": lambda a=ask: a(ours())}
+        title = f"a version of {SMALL_FILES} small files, {name}"
+        found.append(alternate(title, runners, "boathouse", 2 * rounds, 3, "at most 1.0x"))
+    return found
+
+
 def main() -> None:
     """`python benchmarks/iceberg_spark.py [ROUNDS]`: with a number of rounds nothing is recorded."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     spark = session()
     root = table(spark)
-    cases = [case(spark, root, title, rounds) for title in BRANCHES]
+    cases = [*travels(spark, rounds), *(case(spark, root, title, rounds) for title in BRANCHES)]
     if len(sys.argv) == 1:
         files = bh.open(root, ref="main").files().num_rows
         record(f"Spark: scans of an Iceberg table against {Path(ICEBERG.jars[0]).stem}", cases,
