@@ -10,6 +10,7 @@ import pytest
 
 import boathouse as bh
 from boathouse import errors
+from boathouse.table.refs import Ref
 
 pytestmark = pytest.mark.spark
 
@@ -112,3 +113,31 @@ def test_writes_from_spark_to_a_branch(spark, path):
     assert sorted(r["id"] for r in t.to_spark().collect()) == [1, 2, 3, 11]
     read = spark.read.format("boathouse").option("branch", "audit").load(path)
     assert sorted(r["id"] for r in read.collect()) == [1, 2, 3, 11] and bh.open(path).count() == 3
+
+
+def test_statements(spark, run, path):
+    t, name = bh.open(path), f"iceberg.`{path}`"
+    third, second, _ = t.refs.ancestors()
+    assert run(f"ALTER TABLE {name} CREATE BRANCH audit AS OF VERSION {second} RETAIN 7 DAYS") == []
+    run(f"ALTER TABLE {name} CREATE BRANCH IF NOT EXISTS audit")
+    run(f"ALTER TABLE {name} CREATE OR REPLACE TAG `a-b` RETAIN 2 HOURS")
+    assert dict(t.refresh().refs) == {
+        "main": Ref("main", "branch", third),
+        "audit": Ref("audit", "branch", second, max_ref_age_ms=7 * 86_400_000),
+        "a-b": Ref("a-b", "tag", third, max_ref_age_ms=7_200_000),
+    }
+    run(f"ALTER TABLE {name} REPLACE BRANCH audit WITH SNAPSHOT RETENTION 3 SNAPSHOTS 2 DAYS")
+    assert t.refresh().refs["audit"] == Ref("audit", "branch", third, 3, 2 * 86_400_000, 7 * 86_400_000)
+    with pytest.raises(errors.AlreadyExistsError, match="there is a tag 'a-b'"):
+        run(f"ALTER TABLE {name} CREATE BRANCH `a-b`")
+    with pytest.raises(errors.VersionNotFoundError, match="no tag 'none'"):
+        run(f"ALTER TABLE {name} REPLACE TAG none")
+    run(f"ALTER TABLE {name} DROP BRANCH audit")
+    run(f"ALTER TABLE {name} DROP BRANCH IF EXISTS audit")
+    run(f"ALTER TABLE {name} DROP TAG `a-b`")
+    assert list(t.refresh().refs) == ["main"]
+    spark.sql("CREATE TABLE plain (id BIGINT) USING parquet")
+    try:
+        run("ALTER TABLE plain SET TBLPROPERTIES ('a' = 'b')")
+    finally:
+        spark.sql("DROP TABLE plain")

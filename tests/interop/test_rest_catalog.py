@@ -114,3 +114,40 @@ def test_views(options, theirs):
         ours.open("db.v")
     with pytest.raises(TableNotFoundError):
         ours.open("db.none")
+
+
+@pytest.mark.spec("I-219", "I-338")
+def test_branches(options, theirs):
+    """Commits to three branches at the same time, moves of refs, and staged snapshots, as the reference's handlers
+    apply them."""
+    theirs.create_table("db.lines", SCHEMA, properties={"write.wap.enabled": "true"})
+    main = bh.catalog("prod", **options).open("db.lines")
+    main.append(rows(1))
+    for name in ("a", "b"):
+        main.refs.create_branch(name, min_snapshots_to_keep=2)
+
+    def write(ref, first):
+        table = bh.catalog("prod", **options).open("db.lines", ref=ref)
+        for n in range(first, first + 4):
+            table.append(rows(n))
+
+    threads = [threading.Thread(target=write, args=args) for args in (("a", 10), ("b", 20), ("main", 30))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    found = theirs.load_table("db.lines")
+    for ref, first in (("a", 10), ("b", 20), ("main", 30)):
+        read = found.scan(snapshot_id=found.snapshot_by_name(ref).snapshot_id).to_arrow()["id"].to_pylist()
+        assert sorted(read) == [1, *range(first, first + 4)]
+    assert [s.sequence_number for s in found.metadata.snapshots] == list(range(1, 14))
+    assert found.metadata.refs["b"].min_snapshots_to_keep == 2 and len(found.metadata.snapshot_log) == 5
+    main.refresh().append(rows(40), metadata={"wap.id": "x"})
+    main.append(rows(41))
+    main.refs.publish("x")
+    main.refs.create_tag("g")
+    main.refs.drop_branch("b")
+    assert ids(main) == [1, 30, 31, 32, 33, 40, 41] == ids(bh.catalog("prod", **options).open("db.lines", ref="g"))
+    main.refs.rollback(main.refs.ancestors()[-1])
+    main.refs.fast_forward("main", "g")
+    assert set(theirs.load_table("db.lines").metadata.refs) == {"main", "a", "g"} and len(ids(main)) == 7

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from boathouse.api import delta_commands as commands
-from boathouse.api import sql_alter
+from boathouse.api import sql_alter, sql_refs
 from boathouse.api.arguments import errors_at
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
@@ -15,6 +15,7 @@ from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
 from boathouse.errors import InvalidArgumentError
+from boathouse.expr.alter_refs import AlterRef
 from boathouse.expr.alter_table import AlterIdentifiers, AlterPartitionFields, AlterWriteOrder
 from boathouse.expr.call_statement import parse_call
 from boathouse.expr.qualify import requalified
@@ -45,8 +46,8 @@ def sql(spark: Any, text: str) -> Any:
     or ``boathouse.`/path` `` for any of them. In a query they may have a version: `VERSION AS OF 3`, `TIMESTAMP AS OF
     '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, OPTIMIZE, REORG, VACUUM, DESCRIBE
     HISTORY, DESCRIBE DETAIL and RESTORE are this library's operations, and so are Iceberg's procedures, `CALL
-    system.rewrite_data_files('db.t')`, and its ALTER TABLE ... PARTITION FIELD, WRITE ORDERED BY and IDENTIFIER FIELDS;
-    a statement that names none of its tables is Spark's.
+    system.rewrite_data_files('db.t')`, and its ALTER TABLE ... PARTITION FIELD, WRITE ORDERED BY, IDENTIFIER FIELDS,
+    BRANCH and TAG; a statement that names none of its tables is Spark's.
 
     Raises ExpressionError that names the line and column, InvalidArgumentError without a session, TableNotFoundError,
     Spark's own errors, and those of the operation that the statement runs: see the methods of Table of the same names.
@@ -131,4 +132,5 @@ _READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
     AlterPartitionFields: sql_alter.partition,
     AlterWriteOrder: sql_alter.order,
     AlterIdentifiers: sql_alter.identifiers,
+    AlterRef: sql_refs.alter,
 }

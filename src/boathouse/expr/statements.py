@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from boathouse.errors import ExpressionError, UnsupportedFeatureError
+from boathouse.expr.alter_refs import AlterRef, alter_refs
 from boathouse.expr.alter_table import AlterTable, alter_table
 from boathouse.expr.sql_tokens import Token, joined, place, tokenize
 from boathouse.expr.statement_tree import (
@@ -29,7 +30,7 @@ from boathouse.expr.statement_tree import (
     Vacuum,
 )
 
-Parsed = Statement | AlterTable
+Parsed = Statement | AlterTable | AlterRef
 
 
 def parse_statement(sql: str, tokens: Sequence[Token], ours: Callable[[TableName], bool]) -> Parsed | None:
@@ -346,5 +347,5 @@ _STATEMENTS: Final[dict[str, Callable[[Parser, TableName], Parsed | None]]] = {
     "DESCRIBE DETAIL": Parser.detail,
     "DESC DETAIL": Parser.detail,
     "RESTORE": Parser.restore,
-    "ALTER TABLE": alter_table,
+    "ALTER TABLE": lambda p, table: alter_refs(p, table) or alter_table(p, table),
 }
