@@ -33,8 +33,8 @@ OPERATIONS = (
     "metadata tables", "streams, each row once", "SQL", "rename columns", "drop columns", "widen columns",
     "several changes of columns at once", "SQL of partition fields, orders and identifiers",
     "branches and tags", "tags", "catalogs", "views", "vacuum",
-    "restore", "shallow clone", "convert a folder of Parquet files in place", "CHECK constraints", "name the table",
-    "comments", "drop features",
+    "expiry of versions", "removal of orphan files", "restore", "shallow clone",
+    "convert a folder of Parquet files in place", "CHECK constraints", "name the table", "comments", "drop features",
 )  # fmt: skip
 CONDITIONS = {
     ("delta", "rename columns"): "where `delta.columnMapping.mode` is name or id",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pyarrow as pa
 import pytest
 
@@ -112,3 +114,36 @@ def test_of_other_formats_and_of_no_table(run, tmp_path):
 def test_procedures_of_others_are_sparks(spark):
     with pytest.raises(Exception, match=r"(?i)CALL|procedure|catalog"):
         bh.sql(spark, "CALL other.f(1)")
+
+
+def test_snapshots_expire(run, path):
+    first = bh.open(path).history()[-1].version
+    (row,) = run(f"CALL system.expire_snapshots('{path}', snapshot_ids => array({first}))")
+    assert row == {
+        "deleted_data_files_count": 0,
+        "deleted_position_delete_files_count": 0,
+        "deleted_equality_delete_files_count": 0,
+        "deleted_manifest_files_count": 0,
+        "deleted_manifest_lists_count": 1,
+        "deleted_statistics_files_count": 0,
+    }
+    bh.open(path).optimize()
+    (row,) = run(f"CALL system.expire_snapshots('{path}', current_timestamp() + INTERVAL 1 DAY, retain_last => 1)")
+    assert (row["deleted_data_files_count"], row["deleted_manifest_lists_count"]) == (3, 2)
+    assert bh.open(path).count() == 6
+    with pytest.raises(errors.UnsupportedFeatureError, match="not offered"):
+        run(f"CALL system.expire_snapshots('{path}', clean_expired_metadata => true)")
+
+
+def test_orphans_are_removed(run, path, tmp_path):
+    stray = tmp_path / "a täble" / "data" / "stray.parquet"
+    stray.write_bytes(b"x")
+    os.utime(stray, (0, 0))
+    found = [{"orphan_file_location": f"file://{stray}"}]
+    assert run(f"CALL system.remove_orphan_files('{path}', dry_run => true)") == found and stray.exists()
+    assert run(f"CALL system.remove_orphan_files(table => '{path}', location => 'file:{path}')") == found
+    assert not stray.exists() and bh.open(path).count() == 6
+    with pytest.raises(errors.InvalidArgumentError, match="72 hours"):
+        run(f"CALL system.remove_orphan_files('{path}', older_than => current_timestamp())")
+    with pytest.raises(errors.UnsupportedFeatureError, match="only the table's own location"):
+        run(f"CALL system.remove_orphan_files('{path}', location => '{tmp_path}')")

@@ -204,7 +204,7 @@ def test_failures_are_reported_and_do_not_stop_the_rest(made, traits, monkeypatc
                 raise errors.StorageError("Permission denied", where=uri)
             self.files.delete(uri)
 
-    monkeypatch.setattr("boathouse.ops.files.vacuum.RemoveTask", lambda files, uris: real(Broken(files), uris))
+    monkeypatch.setattr("boathouse.ops.files.remove.RemoveTask", lambda files, uris: real(Broken(files), uris))
     with system.use(Ahead(8 * DAY)):
         result = made.vacuum()
     assert result.failed == ((stuck, "Permission denied"),) and stuck not in result.paths
@@ -429,7 +429,7 @@ def test_the_writer_protocol_is_checked(delta):
             bh.open(delta.uri).vacuum(dry_run=True)
 
 
-@pytest.mark.parametrize("format", ["iceberg", "lance"])
+@pytest.mark.parametrize("format", ["lance"])
 def test_other_formats_refuse_by_name(tmp_path, format):
     t = bh.create(str(tmp_path / "t"), "id bigint", format)
     with pytest.raises(errors.UnsupportedFeatureError, match=f"vacuum is not offered for {format} tables"):

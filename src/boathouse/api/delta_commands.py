@@ -46,5 +46,6 @@ def vacuum(spark: Any, table: Table, hours: float | None = None, mode: Any = "fu
     setting `spark.databricks.delta.retentionDurationCheck.enabled=false`, as in delta-spark."""
     enforce = str(spark.conf.get(_CHECK, "true")).lower() == "true"
     result = table.vacuum(hours, mode=mode, enforce_retention_duration=enforce, dry_run=dry_run)
-    paths = [join(table.uri, path) for path in result.paths] if dry_run else [table.uri]
+    found = (path if "://" in path else join(table.uri, path) for path in result.paths)
+    paths = list(found) if dry_run else [table.uri]
     return paths_frame(spark, paths)

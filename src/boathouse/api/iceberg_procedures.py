@@ -11,6 +11,7 @@ from boathouse.api.procedures import Called, Procedure, Row, known_options, numb
 from boathouse.api.table import Table
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.ops.result import WriteResult
+from boathouse.storage import join, same
 from boathouse.table.location import At
 
 _HOW: Final = (
@@ -19,6 +20,11 @@ _HOW: Final = (
     "max-file-group-size-bytes",
 )  # fmt: skip
 """Options of rewrites that say how the work is cut and scheduled."""
+_KINDS: Final = ("data", "position deletes", "equality deletes", "manifest", "manifest list", "statistics")
+_DELETED: Final = (
+    "data_files", "position_delete_files", "equality_delete_files", "manifest_files", "manifest_lists",
+    "statistics_files",
+)  # fmt: skip
 _ZORDER: Final = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 
 
@@ -94,7 +100,53 @@ def _removed_bytes(table: Table, done: WriteResult) -> int:
     return total
 
 
+def _expire_snapshots(called: Called) -> Iterator[Row]:
+    given = called.given
+    if given.get("clean_expired_metadata"):
+        raise UnsupportedFeatureError(
+            "removing schemas and partition specs that no snapshot needs is not offered",
+            advice="leave clean_expired_metadata out",
+        )
+    done = called.table.expire_snapshots(
+        given.get("older_than"), retain_last=given.get("retain_last"), snapshot_ids=given.get("snapshot_ids", ())
+    )
+    yield tuple(done.kinds.get(kind, 0) for kind in _KINDS)
+
+
+def _remove_orphan_files(called: Called) -> Iterator[Row]:
+    given, table = called.given, called.table
+    if "location" in given and not same(str(given["location"]), table.uri):
+        raise UnsupportedFeatureError(f"only the table's own location, {table.uri}, is looked through")
+    for name in ("file_list_view", "equal_schemes", "equal_authorities"):
+        if name in given:
+            raise UnsupportedFeatureError(
+                f"{name} is not offered", advice="leave it out: schemes are compared as the same store has them"
+            )
+    if given.get("prefix_mismatch_mode", "error").lower() == "delete":
+        raise UnsupportedFeatureError(
+            "files of other stores are never removed", advice="leave prefix_mismatch_mode out"
+        )
+    done = table.remove_orphan_files(given.get("older_than"), dry_run=given.get("dry_run", False))
+    for path in done.paths:
+        yield (join(table.uri, path),)
+
+
 PROCEDURES: Final = (
+    Procedure(
+        "expire_snapshots",
+        "older_than timestamp, retain_last int, max_concurrent_deletes int, stream_results boolean, "
+        "snapshot_ids array<bigint>, clean_expired_metadata boolean",
+        ", ".join(f"deleted_{name}_count bigint" for name in _DELETED),
+        _expire_snapshots,
+    ),
+    Procedure(
+        "remove_orphan_files",
+        "older_than timestamp, location string, dry_run boolean, max_concurrent_deletes int, file_list_view string, "
+        "equal_schemes map<string,string>, equal_authorities map<string,string>, prefix_mismatch_mode string, "
+        "prefix_listing boolean",
+        "orphan_file_location string",
+        _remove_orphan_files,
+    ),
     Procedure(
         "rewrite_data_files",
         "strategy string, sort_order string, options map<string,string>, where string",

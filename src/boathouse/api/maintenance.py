@@ -16,6 +16,7 @@ from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text, point
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.files.compact import COMMIT_BYTES, Compact
+from boathouse.ops.files.remove_orphans import vacuum_versions
 from boathouse.ops.files.rewrite_deletes import RewriteDeletes
 from boathouse.ops.files.vacuum import Mode, Vacuum, vacuum
 from boathouse.ops.files.zorder import ClusterRows
@@ -28,7 +29,7 @@ from boathouse.ops.write import Write
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.engine import Engine
-from boathouse.table.features import Clustering, CompactableLog, required
+from boathouse.table.features import Clustering, CompactableLog, Expiry, required
 from boathouse.table.location import Version
 
 _HOUR_MS = 3_600_000
@@ -146,10 +147,14 @@ class Maintenance:
         folders whose names begin with `_` or `.`, and other tables below this one. A shorter retention than the table's
         needs `enforce_retention_duration=False`: it takes files from readers of older versions and from writers that
         have not committed yet. Tables elsewhere that use these files, as shallow clones do, are not known. `dry_run`
-        returns what would be removed. A file that cannot be removed is reported in the result. For Delta.
+        returns what would be removed. A file that cannot be removed is reported in the result. For Delta and Iceberg.
+
+        In Iceberg versions are expired first, as `expire_snapshots` does, of which the table's retention is
+        `history.expire.max-snapshot-age-ms`, or 5 days: branches, tags and what they retain stay. `full` then removes
+        orphans as `remove_orphan_files` does, of the last three days only with `enforce_retention_duration=False`.
 
         Raises InvalidArgumentError for too short a retention, VersionNotFoundError if the log was cleaned too far for
-        `lite`, UnsupportedFeatureError for Iceberg, Lance and Delta features that are not supported, ReadOnlyError,
+        `lite`, UnsupportedFeatureError for Lance and Delta features that are not supported, ReadOnlyError,
         StorageError, CommitConflictError, CommitUnknownError.
 
         >>> t.vacuum(dry_run=True).files_removed
@@ -160,7 +165,9 @@ class Maintenance:
         options = WriteOptions.of(message, metadata, None, dry_run)
         asked = Vacuum(_milliseconds(retention), mode, flag("enforce_retention_duration", enforce_retention_duration))
         self._handle.check_open()
-        snapshot, result = vacuum(self._handle, engine_for(None, self._spark), asked, options)
+        by_versions = self._handle.snapshot.offers(Expiry) is not None
+        done = (vacuum_versions if by_versions else vacuum)(self._handle, engine_for(None, self._spark), asked, options)
+        snapshot, result = done
         self._handle = replace(self._handle, snapshot=snapshot)
         return result
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, located, strings
 from boathouse.api.changes import Changes
+from boathouse.api.cleanup import Cleanup
 from boathouse.api.column_rules import ColumnRules
 from boathouse.api.columns import Columns
 from boathouse.api.conditions import Condition, condition_text
@@ -53,7 +54,7 @@ from boathouse.types import Partitioning, Schema
 History = list[HistoryEntry]
 
 
-class Table(Maintenance, Columns, ColumnRules, Constraints, Features, Description):
+class Table(Maintenance, Cleanup, Columns, ColumnRules, Constraints, Features, Description):
     """One table of any format, pinned to the version it has read. Opened by `boathouse.open`, created by
     `boathouse.create`.
 

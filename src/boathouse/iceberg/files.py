@@ -60,6 +60,12 @@ class Listing:
         """Reads each manifest once."""
         return manifest_reader.ManifestReader(self.stores)
 
+    def of(self, metadata: TableMetadata, snapshot: Mapping[str, Any] | None) -> Listing:
+        """Another snapshot of the table, which the same reader reads."""
+        found = replace(self, metadata=metadata, snapshot=snapshot)
+        found.__dict__["reader"] = self.reader
+        return found
+
     @cached_property
     def manifest_files(self) -> tuple[ManifestFile, ...]:
         """Every manifest of the snapshot, including those without live entries."""

@@ -12,6 +12,7 @@ Offered = (
     features.CherryPicks
     | features.CommitRecords
     | features.Examination
+    | features.Expiry
     | features.Identifiers
     | features.KeyDeletes
     | features.LiveFiles
@@ -44,6 +45,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.examine import IcebergExamination
 
             found = IcebergExamination(table)
+        case features.Expiry:
+            from boathouse.iceberg.maintain.expiry import IcebergExpiry
+
+            found = IcebergExpiry(table)
         case features.Identifiers:
             from boathouse.iceberg.metadata.schema_rules import identifiers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from html import escape
 
@@ -107,6 +107,45 @@ class VacuumResult:
         if self.failed:
             parts.append(f"{len(self.failed):,} could not be removed (first {': '.join(self.failed[0])})")
         parts.append(f"older than {self.retention_hours:g} hours")
+        if self.seconds:
+            parts.append(f"{self.seconds:.2f} s")
+        return f"{head}: {', '.join(parts)}"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryResult:
+    """What an expiry did, or with `dry_run` would do.
+
+    `versions` can no longer be read, `refs` are branches and tags that were too old themselves; `commit` and `write_id`
+    are those of the commit, None if nothing expired. `kinds` counts the files that went with them, by what they were:
+    data, position deletes, equality deletes, manifest, manifest list, statistics. The others are as in VacuumResult;
+    paths outside of the table's root are URIs.
+    """
+
+    versions: tuple[Version, ...]
+    refs: tuple[str, ...] = ()
+    commit: str | None = None
+    files_removed: int = 0
+    bytes_removed: int = 0
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    paths: Sequence[str] = field(default=(), repr=False)
+    failed: Sequence[tuple[str, str]] = ()
+    dry_run: bool = False
+    seconds: float = 0.0
+    write_id: str | None = None
+
+    def __repr__(self) -> str:
+        head = "expire (dry run, nothing expired)" if self.dry_run else "expire"
+        parts = [f"{len(self.versions):,} version{'' if len(self.versions) == 1 else 's'}"]
+        parts += [f"{name!r}" for name in self.refs]
+        parts.append(
+            f"{self.files_removed:,} file{'' if self.files_removed == 1 else 's'}, {self.bytes_removed:,} bytes"
+        )
+        if self.failed:
+            parts.append(f"{len(self.failed):,} could not be removed (first {': '.join(self.failed[0])})")
         if self.seconds:
             parts.append(f"{self.seconds:.2f} s")
         return f"{head}: {', '.join(parts)}"

@@ -51,6 +51,7 @@ Operation = Literal[
     "fast-forward",
     "rollback",
     "cherry-pick",
+    "expire",
     "vacuum-start",
     "vacuum-end",
 ]

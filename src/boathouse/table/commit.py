@@ -15,6 +15,7 @@ from boathouse.errors import (
     AlreadyExistsError,
     BoathouseError,
     CommitUnknownError,
+    MissingFileError,
     NotFoundError,
     StorageError,
     TableNotFoundError,
@@ -111,7 +112,12 @@ def _attempt(target: Target, head: Snapshot | None, change: Change, attempts: in
     """One attempt on exactly this head; None if it is certainly lost."""
     stores = target.context.stores
     follows = target if head is None else head
-    attempt = follows.commits.prepare(change)
+    try:
+        attempt = follows.commits.prepare(change)
+    except MissingFileError:
+        if not _overtaken(head):
+            raise
+        return None
     try:
         answer = follows.commits.publish(attempt)
     except StorageError:
@@ -128,6 +134,12 @@ def _attempt(target: Target, head: Snapshot | None, change: Change, attempts: in
         return Unknown(change.write_id, attempt.uri)
     discard(stores, attempt.side)
     return None
+
+
+def _overtaken(head: Snapshot | None) -> bool:
+    """Whether there is a newer version, after which this one may have expired, and its files with it."""
+    newest = None if head is None else _newest(head)
+    return newest is not None and head is not None and newest.token != head.token
 
 
 def _newest(target: Target) -> Snapshot | None:

@@ -9,13 +9,14 @@ from typing import Generic
 
 from boathouse.errors import BoathouseError, VersionNotFoundError
 from boathouse.iceberg.commit import confirmation, conflict, transaction
+from boathouse.iceberg.commit.expired import forgotten_documents
 from boathouse.iceberg.metadata.versions import FormatVersion
 from boathouse.iceberg.paths import HINT, METADATA_FOLDER, version_of
 from boathouse.iceberg.snapshot import IcebergSnapshot, S, load
 from boathouse.storage import join
 from boathouse.table.attempt import Attempt, Published, Winner
 from boathouse.table.change import Change
-from boathouse.table.commit import FileCommitter
+from boathouse.table.commit import FileCommitter, discard
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
 from boathouse.table.location import NEWEST
@@ -82,6 +83,12 @@ class IcebergSnapshotCommits(_Commits[S]):
 
     def prepare(self, change: Change) -> Attempt:
         return transaction.prepare(change, self.head)
+
+    def after_commit(self, attempt: Attempt, change: Change) -> None:
+        _Commits.after_commit(self, attempt, change)
+        if attempt.body and attempt.state is not None:  # a document that the catalog made is the catalog's
+            for recorded in forgotten_documents(self.head.metadata, attempt.state):
+                discard(self.context.stores, (self.head.paths.uri(recorded),))
 
     def winners(self, since: TableVersion) -> Sequence[Winner] | None:
         return conflict.winners(since, self.head)

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from boathouse.errors import BoathouseError, NotFoundError
 from boathouse.expr.tree import any_of
+from boathouse.iceberg.commit.expired import expiry_conflicts
 from boathouse.iceberg.commit.key_deletes import key_conflicts
 from boathouse.iceberg.commit.ref_edits import ref_conflicts
 from boathouse.iceberg.commit.summaries import APP, APP_VERSION, METADATA_EDIT, WRITE_ID
@@ -111,7 +112,7 @@ def check(change: Change, winners: Sequence[Winner], head: IcebergSnapshot) -> V
     if stops:
         return Stop(tuple(stops))
     again = [*_schema_conflicts(change, planned, head), *_version_conflicts(change, planned, head)]
-    again += [*ref_conflicts(change, planned, head), *key_conflicts(change, head)]
+    again += [*ref_conflicts(change, planned, head), *key_conflicts(change, head), *expiry_conflicts(change, head)]
     again += _row_conflicts(change, planned, winners, head)
     return Replan(tuple(again)) if again else Rebase()
 

@@ -9,6 +9,7 @@ from boathouse.bits import system
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg.commit import readback
 from boathouse.iceberg.commit.evolve import edit_schema
+from boathouse.iceberg.commit.expired import expire_versions
 from boathouse.iceberg.commit.key_deletes import add_spec
 from boathouse.iceberg.commit.ref_edits import edit_refs
 from boathouse.iceberg.commit.restore import restore
@@ -44,6 +45,7 @@ from boathouse.table.edits import (
     CreateTable,
     DropColumn,
     DropRef,
+    ExpireVersions,
     FileEdit,
     MoveColumn,
     RemoveAll,
@@ -70,7 +72,7 @@ from boathouse.types import PartitionSpec, Schema
 OFFERED: Final = (
     AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, AddKeyDeletes, ReplaceDeletes, ReplaceSchema, AddColumn,
     RenameColumn, DropColumn, MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning,
-    SetSortOrder, SetProperties, SetTransaction, SetRef, DropRef, RestoreTo, CherryPick,
+    SetSortOrder, SetProperties, SetTransaction, SetRef, DropRef, RestoreTo, CherryPick, ExpireVersions,
 )  # fmt: skip
 
 
@@ -89,6 +91,7 @@ def prepare(change: Change, head: IcebergSnapshot) -> Attempt:
         restore(draft, back, change.ref, head.token)
     add_spec(draft, change, head.token)
     edit_refs(draft, change, head.token)
+    expire_versions(draft, change)
     settle_sort_order(draft)
     after = draft.view(head.token)
     if after.format.row_lineage:

@@ -181,6 +181,10 @@ def requirements(updates: Sequence[MetadataUpdate], before: Json | None, exact: 
 
 def _required(update: MetadataUpdate, before: Json) -> Iterator[tuple[str, Json]]:
     match update:
+        case RemoveSnapshots():
+            # What expires was counted from these heads, and a branch or tag may have been moved back to it.
+            for name in before.get("refs") or {}:
+                yield _ref(name, before)
         case SetSnapshotRef(name) | RemoveSnapshotRef(name):
             yield _ref(name, before)
         case AddSchema():

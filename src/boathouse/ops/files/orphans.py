@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
@@ -44,14 +44,15 @@ class Garbage:
         return self
 
 
-def listed(snapshot: Snapshot, retention: Retention, before_ms: int) -> Garbage:
-    """Files in the table's folders that were last modified before then and that it does not retain."""
+def listed(snapshot: Snapshot, searched: Callable[[str], bool], before_ms: int, kept: Iterable[pa.Array]) -> Garbage:
+    """Files in the table's folders, as far as `searched` says that they are its own, that were last modified before
+    then and are not among those that are kept, which are asked for after the listing."""
     storage, root = snapshot.context.stores.resolve(snapshot.context.location.uri)
     folders, files = storage.list_dir(root)
     marks = frozenset(m for n in registry.FORMATS if (m := registry.signs(n).mark) is not None)
-    found = _Found(storage, f"{root}/" if root else "", retention, before_ms, marks)
+    found = _Found(storage, f"{root}/" if root else "", searched, before_ms, marks)
     found.take(files)
-    inside = [f for f in folders if retention.searched(f[len(found.root) :])]
+    inside = [f for f in folders if searched(f[len(found.root) :])]
     if snapshot.context.location.uri.startswith("file:"):  # nothing to wait for
         for folder in inside:
             found.take(storage.list(folder))
@@ -61,8 +62,8 @@ def listed(snapshot: Snapshot, retention: Retention, before_ms: int) -> Garbage:
                 found.add(part)
     if isinstance(storage, LocalStorage):
         found.files.update({i.key[len(found.root) :]: i.size for i in storage.abandoned(root)})
-    searched = {"", *(folder for folder, yes in found.folders.items() if yes)}
-    return Garbage(found.own(), len(searched)).without(retention.kept(before_ms))
+    folders_seen = {"", *(folder for folder, yes in found.folders.items() if yes)}
+    return Garbage(found.own(), len(folders_seen)).without(kept)
 
 
 def recorded(snapshot: Snapshot, retention: Retention, before_ms: int) -> Garbage:
@@ -88,7 +89,7 @@ class _Found:
 
     storage: Storage
     root: str
-    retention: Retention
+    searches: Callable[[str], bool]
     before_ms: int
     marks: frozenset[str]
     files: dict[str, int] = field(default_factory=dict)
@@ -96,7 +97,7 @@ class _Found:
     folders: dict[str, bool] = field(default_factory=dict)
 
     def below(self, folder: str) -> _Found:
-        found = _Found(self.storage, self.root, self.retention, self.before_ms, self.marks)
+        found = _Found(self.storage, self.root, self.searches, self.before_ms, self.marks)
         found.take(self.storage.list(folder))
         return found
 
@@ -107,7 +108,7 @@ class _Found:
             folder, _, name = path.rpartition("/")
             searched = self.folders.get(folder)
             if searched is None:
-                searched = self.folders[folder] = self.retention.searched(folder)
+                searched = self.folders[folder] = self.searches(folder)
                 self.tables.update(_tables_above(folder, self.marks))
             if searched and info.modified_ms < self.before_ms and not name.startswith((".", "_")):
                 self.files[path] = info.size

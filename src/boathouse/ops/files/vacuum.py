@@ -9,15 +9,14 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from boathouse.arrow.filesystem import data_files
 from boathouse.bits import system
 from boathouse.errors import BoathouseError, InvalidArgumentError
 from boathouse.ops.files.orphans import Garbage, listed, recorded
+from boathouse.ops.files.remove import remove
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import VacuumResult
 from boathouse.ops.run import newest, run
-from boathouse.ops.tasks.remove import RemoveTask, remove_files
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
 from boathouse.table.engine import Engine
@@ -28,7 +27,6 @@ from boathouse.table.snapshot import Snapshot
 log = logging.getLogger("boathouse")
 
 Mode = Literal["full", "lite"]
-_TASK_FILES: Final = 500
 _HOUR_MS: Final = 3_600_000
 
 
@@ -74,7 +72,10 @@ def vacuum(
     retention = required(snapshot, Retention, "vacuum")
     ms = asked.checked(retention.ms, str(handle.location))
     before = system.current().now_ms() - ms
-    garbage = (listed if asked.mode == "full" else recorded)(snapshot, retention, before)
+    if asked.mode == "full":
+        garbage = listed(snapshot, retention.searched, before, retention.kept(before))
+    else:
+        garbage = recorded(snapshot, retention, before)
     shown = VacuumResult(0, 0, (), (), ms / _HOUR_MS, asked.mode, options.dry_run)
     if options.dry_run:
         return snapshot, _counted(shown, garbage, {}, started)
@@ -108,11 +109,9 @@ def _about_to(
 
 def _remove(handle: Handle, engine: Engine, garbage: Garbage) -> Mapping[str, str]:
     """The files that could not be removed, with the reason."""
-    files, root = data_files(handle.context.stores), handle.location.uri
-    uris = [f"{root}/{path}" for path in garbage.sizes]
-    parts = [tuple(uris[i : i + _TASK_FILES]) for i in range(0, len(uris), _TASK_FILES)]
-    results = engine.map(remove_files, [RemoveTask(files, part) for part in parts], [len(part) for part in parts])
-    return {row["uri"][len(root) + 1 :]: row["error"] for batch in results for row in batch.to_pylist()}
+    root = handle.location.uri
+    failed = remove(handle.context.stores, engine, [f"{root}/{path}" for path in garbage.sizes])
+    return {uri[len(root) + 1 :]: error for uri, error in failed.items()}
 
 
 def _counted(shown: VacuumResult, garbage: Garbage, failed: Mapping[str, str], started: float) -> VacuumResult:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from boathouse.errors import UnsupportedFeatureError
+from boathouse.table.location import Version
 from boathouse.table.version import TableVersion
 from boathouse.types import Identity, PartitionField, Schema
 
@@ -121,6 +122,15 @@ class RestoreTo:
     size: int
 
 
+@dataclass(frozen=True, slots=True)
+class ExpireVersions:
+    """These versions can no longer be read, and these branches and tags are gone. Made by `features.Expiry` for the
+    planned snapshot alone, so that any concurrent commit makes it again."""
+
+    versions: tuple[Version, ...]
+    refs: tuple[str, ...] = ()
+
+
 TableEdit = (
     CreateTable
     | CloneTable
@@ -132,4 +142,5 @@ TableEdit = (
     | SetConstraint
     | SetFeature
     | RestoreTo
+    | ExpireVersions
 )

@@ -9,6 +9,7 @@ from boathouse.table.features.clone import Clonable
 from boathouse.table.features.clustering import PROVIDER, Clustering
 from boathouse.table.features.commit_files import CommitFiles, CommitRecords
 from boathouse.table.features.examination import Depth, Examination
+from boathouse.table.features.expiry import Expiry, ExpiryRule, HeldFile
 from boathouse.table.features.identifiers import Identifiers
 from boathouse.table.features.key_deletes import KeyDeletes, Keys
 from boathouse.table.features.log_files import CompactableLog
@@ -35,7 +36,10 @@ __all__ = [
     "CompactableLog",
     "Depth",
     "Examination",
+    "Expiry",
+    "ExpiryRule",
     "FeatureDrop",
+    "HeldFile",
     "Identifiers",
     "KeyDeletes",
     "Keys",

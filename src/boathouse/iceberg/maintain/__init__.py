@@ -1,0 +1,1 @@
+"""Maintenance of Iceberg tables: what expires, which files nothing needs."""
