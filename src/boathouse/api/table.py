@@ -160,8 +160,9 @@ class Table(Maintenance, Cleanup, Columns, ColumnRules, Constraints, Features, D
         """Some columns of the rows for which `where`, Spark SQL text or an expression, is true; lazy.
 
         `columns` may name metadata columns, which a column of the same name hides: `_file`, `_pos`, `_spec_id`,
-        `_sequence`; of Iceberg tables also `_partition`, `_row_id`, `_last_updated_sequence_number`, and `_deleted`,
-        with which the scan returns deleted rows too, as far as their files still have them.
+        `_sequence`; of Lance tables with stable row ids `_row_id` and `_row_version`; of Iceberg tables `_partition`,
+        `_row_id`, `_last_updated_sequence_number`, and `_deleted`, with which the scan returns deleted rows too, as far
+        as their files still have them.
 
         Raises ColumnNotFoundError, ExpressionError, InvalidArgumentError.
 

@@ -34,7 +34,7 @@ def _batch(
     manifest: Manifest, fragments: Sequence[DataFragment], root: str, schema: pa.Schema, rows_of: RowCount
 ) -> pa.RecordBatch:
     n = len(fragments)
-    parts = [[_part(manifest, f, root) for f in fragment.files] for fragment in fragments]
+    parts = [[part_of(manifest, f, root) for f in fragment.files] for fragment in fragments]
     counts = [fragment_counts(manifest, f, rows_of) for f in fragments]
     columns: dict[str, Any] = {
         "unit": pa.array([f.id for f in fragments], pa.int64()),
@@ -46,13 +46,15 @@ def _batch(
         "spec": pa.array([0] * n, pa.int32()),
         "partition": pa.array([{}] * n, NO_PARTITION),
         "parts": pa.array(parts, pa.list_(PART)),
+        "first_row_id": pa.array([0 if f.has_row_ids else None for f in fragments], pa.int64()),
         "native": pa.array([{"fragment": f.encode()} for f in fragments], NATIVE),
     }
     arrays = [columns[f.name] if f.name in columns else pa.nulls(n, f.type) for f in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _part(manifest: Manifest, file: DataFile, root: str) -> dict[str, Any]:
+def part_of(manifest: Manifest, file: DataFile, root: str) -> dict[str, Any]:
+    """The entry of a data file in `parts`. Raises CorruptTableError."""
     path = data_uri(manifest, file, root)
     if file_version(file, path) != LEGACY and len(file.fields) != len(file.column_indices):
         raise CorruptTableError(

@@ -12,6 +12,7 @@ from boathouse.lance.file.fields import Field
 from boathouse.lance.paths import V2_2
 from boathouse.lance.schema import to_metadata, to_schema
 from boathouse.lance.snapshot import CAPABILITIES, S, load
+from boathouse.lance.table_options import options_of
 from boathouse.table.attempt import Attempt
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
@@ -45,7 +46,7 @@ class NewLance(Generic[S]):
 
     @property
     def properties(self) -> Mapping[str, str]:
-        return self.create.properties
+        return options_of(self.create)[0]
 
     @property
     def commits(self) -> LanceCommits[S]:

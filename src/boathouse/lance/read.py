@@ -27,6 +27,8 @@ from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import JSON, Node, tree
 from boathouse.lance.jsonb import to_text
+from boathouse.lance.lineage.stored import FIELD_IDS, Fragment
+from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.options import BFLOAT16
 from boathouse.lance.split_fields import joined, pruned
 from boathouse.table.metadata_columns import POSITION
@@ -44,13 +46,21 @@ Positions = npt.NDArray[np.int64]
 def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """The rows of the task's fragments, in order, with the schema `task.read.schema`."""
     nodes = {node.id: node for node in tree(SchemaMessage.decode(task.read.native).fields)}
+    lineage = any(c.field_id in FIELD_IDS.values() for c in task.read.columns)
+    messages = _messages(task) if lineage else {}
 
     def fragment(read: UnitRead) -> Iterator[pa.RecordBatch]:
         with ExitStack() as stack:
             parts = _Parts(read.spec.files, read.unit, nodes, stack)
-            yield from _Fragment(read, parts).batches()
+            yield from _Fragment(read, parts, messages.get(read.unit["unit"])).batches()
 
     return read_units(task, {LANCE: fragment})
+
+
+def _messages(task: ScanTask) -> dict[int, DataFragment]:
+    """The fragments as the manifest has them, by their ids."""
+    raw = task.units.column("native").combine_chunks().field("fragment").to_pylist()
+    return dict(zip(task.units.column("unit").to_pylist(), map(DataFragment.decode, raw)))
 
 
 class _Parts:
@@ -106,6 +116,7 @@ class _Fragment:
 
     read: UnitRead
     parts: _Parts
+    message: DataFragment | None = None
     types: Mapping[str, pa.DataType] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -116,7 +127,8 @@ class _Fragment:
         return self.read.unit
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        where, columns = self.read.where, self.read.columns
+        where, lineage = self.read.where, self._lineage()
+        columns = [c for c in self.read.columns if c.name not in lineage]
         deleted = EMPTY if self.read.deleted is None else self.read.deleted
         wanted = {path[0] for path in columns_of(where)} if where is not None else {c.name for c in columns}
         first = [c for c in columns if c.name in wanted]
@@ -134,7 +146,18 @@ class _Fragment:
                 positions = positions[hit.to_numpy(zero_copy_only=False)]
                 arrays = {name: array.filter(hit) for name, array in arrays.items()}
             if len(positions):
-                yield self._finish({**arrays, **self._others(rest, start, positions)}, positions)
+                own = {name: pa.array(numbers[positions]) for name, numbers in lineage.items()}
+                yield self._finish({**arrays, **self._others(rest, start, positions), **own}, positions)
+
+    def _lineage(self) -> dict[str, Positions]:
+        """The sequences that are read, of all rows."""
+        kinds = {id: kind for kind, id in FIELD_IDS.items()}
+        wanted = {c.name: kinds[c.field_id] for c in self.read.columns if c.field_id in kinds}
+        if not wanted or self.message is None:
+            return {}
+        unit = self.unit
+        found = Fragment(self.message, unit["rows"], tuple(unit["parts"]), self.read.spec.files, unit["path"])
+        return {n: found.row_ids() if kind == "row_ids" else found.versions(kind) for n, kind in wanted.items()}
 
     @property
     def _batch_rows(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Final
 
 import pyarrow as pa
 
@@ -14,19 +15,23 @@ from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.deletions import read_deletions
 from boathouse.lance.file.fields import SchemaMessage
+from boathouse.lance.lineage.stored import FIELD_IDS, inlined
+from boathouse.lance.manifests.features import has_stable_row_ids
 from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import deletion_root
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.classify import classified
-from boathouse.table.metadata_columns import OFFERED, check_offered
+from boathouse.table.metadata_columns import OFFERED, ROW_ID, ROW_VERSION, check_offered
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
 from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema, files_schema, stats_type
-from boathouse.types import Schema
+from boathouse.types import INT64, Schema
 
+LINEAGE: Final = {ROW_ID: FIELD_IDS["row_ids"], ROW_VERSION: FIELD_IDS["updated"]}
+"""The metadata columns of tables with stable row ids, and the reserved fields that they are read as."""
 _THREADS = 8
 
 
@@ -42,7 +47,8 @@ def plan(
 
     Without statistics only a constant `where` is certain.
     """
-    check_offered(hidden, OFFERED, "Lance", snapshot.location.uri)
+    lineage = LINEAGE if has_stable_row_ids(snapshot.manifest) else {}
+    check_offered(hidden, OFFERED | lineage.keys(), "Lance", snapshot.location.uri)
     tally = Tally()
     schema = files_schema(NO_PARTITION, stats_type(()), NATIVE)
     certain = None
@@ -55,6 +61,9 @@ def plan(
     fragments = [
         DataFragment.decode(raw) for raw in units.column("native").combine_chunks().field("fragment").to_pylist()
     ]
+    if not lineage.keys().isdisjoint(hidden):
+        fragments = [inlined(f, snapshot.stores, snapshot.location.uri) for f in fragments]
+        units = _set(units, "native", pa.array([{"fragment": f.encode()} for f in fragments], NATIVE))
     units, deletes = _with_deletes(snapshot, units, fragments)
     return ScanPlan.of(read_spec(snapshot, columns, where, hidden), units, deletes, where, tally, certain)
 
@@ -66,10 +75,13 @@ def read_spec(
     schema = snapshot.schema
     output = tuple(schema.field(name).name for name in columns) if columns is not None else schema.names
     filtered = [schema.field(path[0]).name for path in columns_of(where)] if where is not None else []
+    stored = [name for name in hidden if name in LINEAGE]
+    lineage = (ReadColumn(f"\0{name}", INT64, False, None, LINEAGE[name]) for name in stored)
     return ReadSpec(
         format="lance",
         files=data_files(snapshot.stores),
-        columns=_read_columns(schema, (*output, *filtered)),
+        columns=(*_read_columns(schema, (*output, *filtered)), *lineage),
+        stored={name: f"\0{name}" for name in stored},
         output=output,
         hidden=tuple(hidden),
         where=where,

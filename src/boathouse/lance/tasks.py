@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 
 from boathouse.bits import system
@@ -14,6 +15,7 @@ from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.schema import arrow_schema, tree
 from boathouse.lance.file.storable import check_storable
 from boathouse.lance.file.writer import FileSummary, LanceWriter
+from boathouse.lance.lineage.sequences import FIRST_NEW, encode_ids
 from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSION
 from boathouse.lance.read import read
 from boathouse.lance.schema import check_written
@@ -46,6 +48,7 @@ def file_name(ending: str) -> str:
 class _Closed:
     uri: str
     summary: FileSummary
+    row_ids: bytes | None
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -83,7 +86,7 @@ class LanceFiles:
             "rows": [c.summary.rows for c in closed],
             "partition": [{}] * len(closed),
             "parts": [[part] for part in parts],
-            "native": [{"version": c.summary.version} for c in closed],
+            "native": [{"version": c.summary.version, "row_ids": c.row_ids} for c in closed],
         }
         return outcome_rows(outcomes_schema(self._context), DATA_FILE, LANCE, 0, known)
 
@@ -99,12 +102,16 @@ class LanceFileWriter:
         self._schema = arrow_schema(fields)
         self._writer = LanceWriter(self._sink, self._schema, fields, version=context.options[VERSION])
         self._bytes = 0
+        self._ids: list[pa.Array] = []
 
     @property
     def bytes_written(self) -> int:
         return self._bytes
 
     def write(self, batch: pa.RecordBatch) -> None:
+        if self.context.carried:
+            self._ids.append(batch.columns[-1])
+            batch = batch.select(self._schema.names)
         try:
             self._writer.write(self._spelt(batch))
         except pa.ArrowException as error:
@@ -126,10 +133,21 @@ class LanceFileWriter:
     def close(self) -> _Closed:
         summary = self._writer.close()
         self._sink.close()
-        return _Closed(self.uri, summary)
+        return _Closed(self.uri, summary, _encoded(self._ids))
 
     def abort(self) -> None:
         with suppress(BoathouseError, OSError, pa.ArrowException):
             self._sink.close()
         with suppress(BoathouseError, OSError, pa.ArrowException):
             self.context.files.delete(self.uri)
+
+
+def _encoded(parts: Sequence[pa.Array]) -> bytes | None:
+    """The ids of a file's rows, with numbers that stand for those of new rows; None if all are new."""
+    ids = pa.chunked_array(parts, pa.int64())
+    if ids.null_count == len(ids):
+        return None
+    numbers = ids.fill_null(-1).to_numpy().copy()
+    new = numbers < 0
+    numbers[new] = FIRST_NEW + np.arange(int(new.sum()))
+    return encode_ids(numbers)

@@ -39,6 +39,7 @@ from boathouse.table.edits import (
     SetType,
 )
 from boathouse.table.location import CommitId
+from boathouse.table.metadata_columns import ROW_ID
 from boathouse.table.version import Follows
 
 _OFFERED = (
@@ -65,6 +66,12 @@ def check_writable(snapshot: LanceSnapshot) -> None:
     if snapshot.manifest.branch:
         raise UnsupportedFeatureError("writing branches is not offered", where=where)
     features.check_writable(snapshot.manifest, where)
+    if features.has_stable_row_ids(snapshot.manifest) and snapshot.schema.places.at(ROW_ID):
+        raise UnsupportedFeatureError(
+            f"a column `{ROW_ID}` in a table with stable row ids: its rows cannot be told from their ids",
+            where=where,
+            advice="rename the column",
+        )
     if snapshot.manifest.base_paths:
         raise UnsupportedFeatureError("writing clones is not offered", where=where)
     lost = dictionaries.missing(snapshot.manifest.fields, snapshot.document.values)

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from boathouse.bits.protobuf import Message, mapping, nested, repeated, scalar
 
+ROW_ID, CREATED, UPDATED = -3, -4, -5
+HIDDEN = frozenset((ROW_ID, CREATED, UPDATED))
+"""The ids of columns of data files that are none of the table's: the ids of rows, and the versions in which they came
+and were last changed."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Dictionary(Message):

@@ -19,7 +19,7 @@ from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
 from boathouse.lance.file.arrays import ArrayReader
 from boathouse.lance.file.columns import FieldReader, StructuralReader, naming
 from boathouse.lance.file.container import Container, Files, Source
-from boathouse.lance.file.fields import Field, SchemaMessage
+from boathouse.lance.file.fields import HIDDEN, Field, SchemaMessage
 from boathouse.lance.file.legacy import LegacyReader
 from boathouse.lance.file.pages import Wanted
 from boathouse.lance.file.plain import Ints
@@ -57,7 +57,8 @@ class LanceFile:
             self.nodes, self._reader = tree(self.fields, where=self.uri), legacy
             return
         message = container.descriptor.schema or SchemaMessage()
-        self.fields, self.metadata = message.fields, dict(message.metadata)
+        self.fields = tuple(f for f in message.fields if f.id not in HIDDEN)
+        self.metadata = dict(message.metadata)
         self.num_rows = container.descriptor.length
         self.nodes = tree(self.fields, where=self.uri)
         every = self.version == "2.0"  # a column for each field, else one for each leaf

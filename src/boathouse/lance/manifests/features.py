@@ -36,7 +36,7 @@ NAMES: Final = {
 }
 READ: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048
 """Bits that a table may have to be read here."""
-WRITE: Final = 1 | 4 | 8 | 32 | 128 | 256 | 1024
+WRITE: Final = 1 | 2 | 4 | 8 | 32 | 128 | 256 | 1024 | 2048
 """Bits that a table may have to be written here."""
 
 
@@ -51,12 +51,18 @@ def check_writable(manifest: Manifest, where: str) -> None:
 
 
 def flags_of(manifest: Manifest) -> tuple[int, int]:
-    """(reader, writer) flags of a manifest to be committed: 1 and 8 by content, all others unchanged."""
-    deletions = DELETION_FILES if any(f.deletion_file is not None for f in manifest.fragments) else 0
+    """(reader, writer) flags of a manifest to be committed: 1, 8 and 2048 by content, all others unchanged."""
+    used = DELETION_FILES if any(f.deletion_file is not None for f in manifest.fragments) else 0
+    used |= SPILLED_LINEAGE if any(f.has_lineage_columns for f in manifest.fragments) else 0
     config = CONFIG if manifest.config else 0
-    kept = ~(DELETION_FILES | CONFIG)
-    reader = manifest.reader_feature_flags & kept | deletions
-    return reader, manifest.writer_feature_flags & kept | deletions | config
+    kept = ~(DELETION_FILES | CONFIG | SPILLED_LINEAGE)
+    reader = manifest.reader_feature_flags & kept | used
+    return reader, manifest.writer_feature_flags & kept | used | config
+
+
+def has_stable_row_ids(manifest: Manifest) -> bool:
+    """Whether every row has an id that stays with it."""
+    return bool((manifest.reader_feature_flags | manifest.writer_feature_flags) & STABLE_ROW_IDS)
 
 
 def describe(flags: int) -> tuple[str, ...]:

@@ -83,14 +83,44 @@ class DeletionFile(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExternalFile(Message):
+    """Bytes of a file below the table's root."""
+
+    path: str = scalar(1, "string")
+    offset: int = scalar(2, "uint64")
+    size: int = scalar(3, "uint64")
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataFragment(Message):
-    """`physical_rows` counts deleted rows too; 0 means that its writer did not record it."""
+    """`physical_rows` counts deleted rows too; 0 means that its writer did not record it.
+
+    The ids of its rows, and the versions in which they came and were last changed, are sequences (`lance.lineage`)
+    here, in another file, or columns of a data file, whose fields have reserved ids.
+    """
 
     shared = True
     id: int = scalar(1, "uint64")
     files: tuple[DataFile, ...] = repeated(2, DataFile)
     deletion_file: DeletionFile | None = nested(3, DeletionFile)
     physical_rows: int = scalar(4, "uint64")
+    inline_row_ids: bytes | None = scalar(5, "bytes", oneof="row_ids")
+    external_row_ids: ExternalFile | None = nested(6, ExternalFile, oneof="row_ids")
+    inline_updated: bytes | None = scalar(7, "bytes", oneof="updated")
+    external_updated: ExternalFile | None = nested(8, ExternalFile, oneof="updated")
+    inline_created: bytes | None = scalar(9, "bytes", oneof="created")
+    external_created: ExternalFile | None = nested(10, ExternalFile, oneof="created")
+    column_row_ids: Message | None = nested(12, Message, oneof="row_ids")
+    column_updated: Message | None = nested(13, Message, oneof="updated")
+    column_created: Message | None = nested(14, Message, oneof="created")
+
+    @property
+    def has_row_ids(self) -> bool:
+        return (self.inline_row_ids, self.external_row_ids, self.column_row_ids) != (None, None, None)
+
+    @property
+    def has_lineage_columns(self) -> bool:
+        return (self.column_row_ids, self.column_updated, self.column_created) != (None, None, None)
 
 
 @dataclass(frozen=True, kw_only=True)

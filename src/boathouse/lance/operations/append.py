@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from boathouse.lance.manifests.messages import Append, DataFragment
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
-from boathouse.lance.operations.build import Build, Built, next_fragment_id, numbered
+from boathouse.lance.operations.build import Build, Built
 from boathouse.table.change import Change
 from boathouse.table.edits import AddColumn, AddFiles, SetType
 from boathouse.table.verdict import Verdict
@@ -28,7 +28,7 @@ class AppendOperation(OurOperation):
     def build(self, build: Build) -> Built:
         fields = build.fields()
         files = build.new_files(fields)
-        manifest = build.with_fragments((*build.base.fragments, *numbered(files, next_fragment_id(build.base))))
+        manifest = build.with_fragments(build.base.fragments, build.numbered(files))
         if fields != build.base.fields:
             return build.merged(manifest, fields)
         return build.built(manifest, append=Append(fragments=files))

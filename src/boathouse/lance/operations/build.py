@@ -5,7 +5,7 @@ A new manifest is the old one with fields replaced, so that unknown parts are ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,8 +14,10 @@ import pyarrow as pa
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError
 from boathouse.lance.commit.evolve import evolved
 from boathouse.lance.file.fields import Field
+from boathouse.lance.manifests.features import has_stable_row_ids
 from boathouse.lance.manifests.file import ManifestFile
 from boathouse.lance.manifests.messages import DataFile, DataFragment, Manifest, Merge
+from boathouse.lance.operations.lineage import Sources, with_lineage
 from boathouse.lance.paths import DATA, table_version, version_numbers
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import join, relative
@@ -32,6 +34,14 @@ class Built:
     document: ManifestFile
     operation: dict[str, Any]
     side: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewFragments:
+    """Fragments as they are committed, and the next row id after them."""
+
+    fragments: tuple[DataFragment, ...]
+    next_row_id: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +78,27 @@ class Build:
         units = self.change.removed
         return [] if units is None else list(dict.fromkeys(units.column("unit").to_pylist()))
 
-    def with_fragments(self, fragments: Sequence[DataFragment]) -> Manifest:
-        """The head's manifest with other fragments; the highest id ever assigned never decreases."""
+    def with_fragments(self, kept: Iterable[DataFragment], new: NewFragments | None = None) -> Manifest:
+        """The head's manifest with other fragments; the highest ids ever assigned never decrease."""
+        fragments = (*kept, *(new.fragments if new is not None else ()))
         highest = max((*(f.id for f in fragments), next_fragment_id(self.base) - 1))
-        return replace(self.base, fragments=tuple(fragments), max_fragment_id=highest if highest >= 0 else None)
+        next_row_id = self.base.next_row_id if new is None else new.next_row_id
+        return replace(
+            self.base,
+            fragments=fragments,
+            max_fragment_id=highest if highest >= 0 else None,
+            next_row_id=next_row_id,
+        )
+
+    def numbered(self, files: Sequence[DataFragment], lost: Collection[int] = (), moved: bool = False) -> NewFragments:
+        """The new fragments with their ids, and those of their rows if the table has them: rows that they were in
+        before are in the fragments `lost` of the head; `moved` ones did not change."""
+        base = self.base
+        given, next_row_id = tuple(files), base.next_row_id
+        if has_stable_row_ids(base):
+            sources = Sources(self.head, [f for f in base.fragments if f.id in lost])
+            given, next_row_id = with_lineage(given, base.version + 1, next_row_id, sources, moved)
+        return NewFragments(numbered(given, next_fragment_id(base)), next_row_id)
 
     def built(self, manifest: Manifest, side: tuple[str, ...] = (), **operation: Any) -> Built:
         """The head's document with another manifest."""
@@ -116,7 +143,7 @@ class Build:
             file_minor_version=minor,
             file_size_bytes=row["size"],
         )
-        return DataFragment(files=(file,), physical_rows=row["rows"])
+        return DataFragment(files=(file,), physical_rows=row["rows"], inline_row_ids=row["native"]["row_ids"])
 
 
 def _file_rows(outcomes: pa.Table) -> list[dict[str, Any]]:

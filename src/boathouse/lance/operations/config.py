@@ -7,6 +7,7 @@ from dataclasses import replace
 from boathouse.lance.manifests.messages import Overwrite, UpdateConfig, UpdateMap, UpdateMapEntry
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
 from boathouse.lance.operations.build import Build, Built
+from boathouse.lance.table_options import check_properties
 from boathouse.table.change import Change
 from boathouse.table.edits import SetProperties
 from boathouse.table.verdict import Rebase, Verdict
@@ -26,6 +27,8 @@ class UpdateConfigOperation(OurOperation):
         return kinds_of(change) == {SetProperties}
 
     def build(self, build: Build) -> Built:
+        for edit in build.change.all(SetProperties):
+            check_properties(edit.properties, build.root)
         asked = {key: value for edit in build.change.all(SetProperties) for key, value in edit.properties.items()}
         config = {**build.base.config, **asked}
         manifest = replace(build.base, config={k: v for k, v in config.items() if v is not None})

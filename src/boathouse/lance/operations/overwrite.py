@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from boathouse.lance import schema as schemas
+from boathouse.lance.manifests.features import STABLE_ROW_IDS
 from boathouse.lance.manifests.file import ManifestFile
 from boathouse.lance.manifests.messages import DataFormat, DataFragment, Manifest, Overwrite
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
-from boathouse.lance.operations.build import Build, Built, next_fragment_id, numbered
+from boathouse.lance.operations.build import Build, Built, numbered
+from boathouse.lance.operations.lineage import Sources, with_lineage
 from boathouse.lance.paths import V2_2
+from boathouse.lance.table_options import options_of
 from boathouse.table.change import Change
 from boathouse.table.edits import AddFiles, CreateTable, RemoveAll, ReplaceSchema, SetProperties
 from boathouse.table.verdict import Rebase, Verdict
@@ -36,7 +39,7 @@ class OverwriteOperation(OurOperation):
         now = build.evolved()
         fields, metadata = now.fields, now.schema_metadata
         files = build.new_files(fields)
-        manifest = build.with_fragments(numbered(files, next_fragment_id(build.base)))
+        manifest = build.with_fragments((), build.numbered(files))
         set_now = {k: v for e in build.change.all(SetProperties) for k, v in e.properties.items() if v is not None}
         config = {**build.base.config, **set_now}
         manifest = replace(manifest, fields=fields, schema_metadata=metadata, config=config)
@@ -63,8 +66,10 @@ class CreateOperation(OverwriteOperation):
         fields = schemas.from_schema(edit.schema)
         metadata = schemas.to_metadata(edit.schema)
         files = build.new_files(fields, V2_2)
-        fragments = numbered(files, 0)
-        properties = dict(edit.properties)
+        properties, stable = options_of(edit)
+        fragments, next_row_id = numbered(files, 0), 0
+        if stable:
+            fragments, next_row_id = with_lineage(fragments, 1, 0, Sources(None, ()), moved=False)
         manifest = Manifest(
             fields=fields,
             fragments=fragments,
@@ -72,6 +77,9 @@ class CreateOperation(OverwriteOperation):
             max_fragment_id=fragments[-1].id if fragments else None,
             data_format=DataFormat(file_format="lance", version=V2_2),
             config=properties,
+            next_row_id=next_row_id,
+            reader_feature_flags=STABLE_ROW_IDS if stable else 0,
+            writer_feature_flags=STABLE_ROW_IDS if stable else 0,
         )
         operation = Overwrite(fragments=files, schema=fields, schema_metadata=metadata, config_upsert_values=properties)
         return Built(ManifestFile(manifest), {"overwrite": operation})

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.manifests.messages import DataFragment, Rewrite, RewriteGroup
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
-from boathouse.lance.operations.build import Build, Built, next_fragment_id, numbered
+from boathouse.lance.operations.build import Build, Built
 from boathouse.table.change import Change
 from boathouse.table.edits import AddFiles, RemoveFiles
 from boathouse.table.verdict import Verdict
@@ -42,9 +42,9 @@ class RewriteOperation(OurOperation):
         removed, base = {*build.removed()}, build.base
         old = tuple(f for f in base.fragments if f.id in removed)
         kept = (f for f in base.fragments if f.id not in removed)
-        new = numbered(build.new_files(base.fields), next_fragment_id(base))
-        group = RewriteGroup(old_fragments=old, new_fragments=new)
-        return build.built(build.with_fragments((*kept, *new)), rewrite=Rewrite(groups=(group,)))
+        new = build.numbered(build.new_files(base.fields), lost=removed, moved=True)
+        group = RewriteGroup(old_fragments=old, new_fragments=new.fragments)
+        return build.built(build.with_fragments(kept, new), rewrite=Rewrite(groups=(group,)))
 
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
         if theirs.operation.name in ("merge", "project"):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from boathouse.lance.manifests.messages import DataFragment, Update
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, ids_of, kinds_of
-from boathouse.lance.operations.build import Build, Built, next_fragment_id, numbered
+from boathouse.lance.operations.build import Build, Built
 from boathouse.lance.operations.delete import LostRows
 from boathouse.table.change import Change
 from boathouse.table.edits import AddColumn, AddFiles, RemoveFiles, SetDeletes, SetType
@@ -34,7 +34,8 @@ class UpdateOperation(OurOperation):
     def build(self, build: Build) -> Built:
         lost, fields = LostRows.of(build), build.fields()
         files = build.new_files(fields)
-        manifest = build.with_fragments((*lost.kept(build), *numbered(files, next_fragment_id(build.base))))
+        new = build.numbered(files, lost=(*lost.updated, *lost.removed))
+        manifest = build.with_fragments(lost.kept(build), new)
         if fields != build.base.fields:
             return build.merged(manifest, fields, tuple(lost.side))
         update = Update(
