@@ -346,6 +346,30 @@ def test_writers_of_two_branches_at_the_same_time(line):
     assert len(metadata.snapshot_log) == 6
 
 
+@pytest.mark.spec("I-219", "I-256")
+@pytest.mark.parametrize("rival", ["main", "b"])
+def test_a_commit_without_an_answer_after_one_to_another_branch(tmp_path, monkeypatch, rival):
+    """Its sequence number is taken: the commit can be made by nobody any more, and is made anew."""
+    from pyiceberg.catalog.sql import SqlCatalog
+    from pyiceberg.exceptions import CommitStateUnknownException
+
+    line = Line("client", tmp_path, monkeypatch)
+    line.open().refs.create_branch("b")
+    b, real, calls = line.open("b"), SqlCatalog.commit_table, []
+
+    def commit_table(*args):
+        calls.append(1)
+        if len(calls) == 1:
+            line.open(rival).append(rows(9))
+            raise CommitStateUnknownException("500")
+        return real(*args)
+
+    monkeypatch.setattr(SqlCatalog, "commit_table", commit_table)
+    assert b.append(rows(4)).retries == 1
+    assert line.agree("b") == ([1, 2, 3, 4, 9] if rival == "b" else [1, 2, 3, 4])
+    assert line.agree() == ([1, 2, 3, 9] if rival == "main" else [1, 2, 3])
+
+
 @pytest.mark.spec("I-218", "I-220")
 def test_refs_that_pyiceberg_writes(tmp_path, monkeypatch):
     line = Line("sql", tmp_path, monkeypatch)

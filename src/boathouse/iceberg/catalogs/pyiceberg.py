@@ -297,8 +297,9 @@ class CatalogTable:
                 return "won"
             if refused:
                 return "lost"
-            if _overtaken(attempt, found.metadata.refs):
-                # The branch has another head, which does not follow ours: our requirements can never hold again.
+            if _overtaken(attempt, found.metadata.refs) or _outnumbered(attempt, found.metadata):
+                # The branch has another head, which does not follow ours, or another one has our sequence number: what
+                # we require can never hold again.
                 return "lost"
         return "unknown"
 
@@ -343,6 +344,14 @@ def _overtaken(attempt: Attempt, refs: Mapping[str, Any]) -> bool:
     wanted = {r["ref"]: r["snapshot-id"] for r in attempt.requirements if r["type"] == "assert-ref-snapshot-id"}
     heads = {name: refs[name].snapshot_id if name in refs else None for name in wanted}
     return heads != wanted
+
+
+def _outnumbered(attempt: Attempt, metadata: Any) -> bool:
+    """Whether the sequence number of the attempt's snapshot is taken, by one of another branch: those of a table rise,
+    and catalogs add no other snapshot to it."""
+    last = getattr(metadata, "last_sequence_number", 0)
+    made = [u["snapshot"] for u in attempt.updates if u["action"] == "add-snapshot"]
+    return any(s.get("parent-snapshot-id") is not None and 0 < s.get("sequence-number", 0) <= last for s in made)
 
 
 def _typed(attempt: Attempt) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
