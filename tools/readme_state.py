@@ -35,6 +35,7 @@ OPERATIONS = (
     "branches and tags", "tags", "catalogs", "views", "vacuum",
     "expiry of versions", "removal of orphan files", "restore", "shallow clone",
     "convert a folder of Parquet files in place", "CHECK constraints", "name the table", "comments", "drop features",
+    "statistics of columns",
 )  # fmt: skip
 CONDITIONS = {
     ("delta", "rename columns"): "where `delta.columnMapping.mode` is name or id",

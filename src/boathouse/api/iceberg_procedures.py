@@ -12,6 +12,7 @@ from boathouse.api.table import Table
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.ops.result import WriteResult
 from boathouse.storage import join, same
+from boathouse.table import features
 from boathouse.table.location import At
 
 _HOW: Final = (
@@ -65,6 +66,18 @@ def _rewrite_position_delete_files(called: Called) -> Iterator[Row]:
     done = table.rewrite_deletes()
     names = ("removed-delete-files", "added-delete-files", "removed-files-size", "added-files-size")
     yield tuple(_total(table, done, name) for name in names)
+
+
+def _compute_table_stats(called: Called) -> Iterator[Row]:
+    table = called.table.refresh()
+    asked = called.given.get("snapshot_id")
+    if asked not in (None, table.version):
+        raise UnsupportedFeatureError(
+            f"statistics of the snapshot {asked} are not offered", advice=f"the current one is {table.version}"
+        )
+    table.compute_statistics(called.given.get("columns"))
+    recorded = table._handle.snapshot.offers(features.ColumnStatistics)
+    yield (None if recorded is None else recorded.file,)
 
 
 def _total(table: Table, done: WriteResult, name: str) -> int:
@@ -146,6 +159,12 @@ PROCEDURES: Final = (
         "prefix_listing boolean",
         "orphan_file_location string",
         _remove_orphan_files,
+    ),
+    Procedure(
+        "compute_table_stats",
+        "snapshot_id bigint, columns array<string>",
+        "statistics_file string",
+        _compute_table_stats,
     ),
     Procedure(
         "rewrite_data_files",

@@ -31,6 +31,7 @@ from boathouse.api.merge import texts as value_texts
 from boathouse.api.overwriting import Partitions, overwriting
 from boathouse.api.refs import Refs
 from boathouse.api.scan import Scan
+from boathouse.api.statistics import Statistics
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
@@ -54,7 +55,7 @@ from boathouse.types import Partitioning, Schema
 History = list[HistoryEntry]
 
 
-class Table(Maintenance, Cleanup, Columns, ColumnRules, Constraints, Features, Description):
+class Table(Maintenance, Cleanup, Columns, ColumnRules, Constraints, Features, Statistics, Description):
     """One table of any format, pinned to the version it has read. Opened by `boathouse.open`, created by
     `boathouse.create`.
 

@@ -54,13 +54,13 @@ def hash_array(array: pa.Array, source: T.DataType) -> np.ndarray[tuple[int, ...
         case T.DecimalType(scale=scale):
             coded = array.dictionary_encode()
             words = [decimal_bytes(transforms.unscaled(v, scale)) for v in coded.dictionary.to_pylist()]
-            hashes = hash_bytes(*_bytes(pa.array(words, pa.binary())))
+            hashes = hash_bytes(*byte_strings(pa.array(words, pa.binary())))
             return hashes[integers(coded.indices)[0]] if len(words) else np.zeros(len(array), np.int32)
         case T.BooleanType():
             return hash_longs(np.asarray(array.fill_null(False).to_numpy(zero_copy_only=False), np.int64))
         case T.FloatType():
             return hash_longs(_float_bits(array))
-    data, offsets = _bytes(array)
+    data, offsets = byte_strings(array)
     return hash_bytes(data, offsets)
 
 
@@ -73,7 +73,7 @@ def _float_bits(array: pa.Array) -> Ints:
     return values.view(np.int64)
 
 
-def _bytes(array: pa.Array) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.uint8]], Ints]:
+def byte_strings(array: pa.Array) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.uint8]], Ints]:
     """The bytes of a string or binary array and the start of each value."""
     if pa.types.is_fixed_size_binary(array.type):
         width, (_, data) = array.type.byte_width, array.buffers()

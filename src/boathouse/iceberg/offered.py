@@ -10,6 +10,7 @@ from boathouse.table.snapshot import Feature
 
 Offered = (
     features.CherryPicks
+    | features.ColumnStatistics
     | features.CommitRecords
     | features.Examination
     | features.Expiry
@@ -37,6 +38,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.commit.cherry_pick import IcebergCherryPicks
 
             found = IcebergCherryPicks(table)
+        case features.ColumnStatistics:
+            from boathouse.iceberg.statistics import IcebergStatistics
+
+            found = IcebergStatistics(table)
         case features.CommitRecords:
             from boathouse.iceberg.commit.commit_files import IcebergCommitRecords
 

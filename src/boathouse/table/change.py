@@ -41,6 +41,7 @@ Operation = Literal[
     "add-columns",
     "alter-columns",
     "set-properties",
+    "statistics",
     "backfill",
     "add-constraint",
     "drop-constraint",

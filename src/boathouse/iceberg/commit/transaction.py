@@ -15,6 +15,7 @@ from boathouse.iceberg.commit.ref_edits import edit_refs
 from boathouse.iceberg.commit.restore import restore
 from boathouse.iceberg.commit.snapshot_builder import METADATA_PATH, SnapshotBuilder
 from boathouse.iceberg.commit.staging import is_staged
+from boathouse.iceberg.commit.statistics_files import write_statistics
 from boathouse.iceberg.commit.summaries import described
 from boathouse.iceberg.metadata.document import TableMetadata, dump
 from boathouse.iceberg.metadata.draft import (
@@ -54,6 +55,7 @@ from boathouse.table.edits import (
     ReplaceDeletes,
     ReplaceSchema,
     RestoreTo,
+    SetColumnStatistics,
     SetComment,
     SetDefault,
     SetDeletes,
@@ -73,6 +75,7 @@ OFFERED: Final = (
     AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, AddKeyDeletes, ReplaceDeletes, ReplaceSchema, AddColumn,
     RenameColumn, DropColumn, MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning,
     SetSortOrder, SetProperties, SetTransaction, SetRef, DropRef, RestoreTo, CherryPick, ExpireVersions,
+    SetColumnStatistics,
 )  # fmt: skip
 
 
@@ -131,12 +134,15 @@ def _attempt(change: Change, context: TableContext, draft: Draft, uri: str, head
     """The attempt to publish what the draft makes, completed by a snapshot if files are added or removed."""
     before = None if head is None else head.metadata
     work: SnapshotBuilder | None = None
+    counted: tuple[str, ...] = ()
     makes = _makes_snapshot(change)
     staged = is_staged(change, draft.document.get("properties") or {}, makes)
     try:
         if makes:
             work = SnapshotBuilder(change, head, draft.document, context)
             add_snapshot(draft, work.snapshot(), change.ref, staged)
+        if head is not None:
+            counted = write_statistics(draft, change, head)
         number = int(draft.document[PROPERTY])
         own = context.catalog is None or context.catalog.takes_documents(number)
         document = draft.document
@@ -145,12 +151,11 @@ def _attempt(change: Change, context: TableContext, draft: Draft, uri: str, head
             document = finished(document, before, change.write_id, said)
         made = readback.check_metadata(document, uri, before, draft.updates)
         body = dump(document) if own else b""
-        side = () if work is None else tuple(work.side)
+        side = counted if work is None else (*work.side, *counted)
         if own and context.catalog is not None:
             side = (*side, _put(context, uri, body))
     except Exception:
-        if work is not None:
-            discard(context.stores, (*work.side, *work.kept))
+        discard(context.stores, counted if work is None else (*work.side, *work.kept, *counted))
         raise
     return Attempt(
         uri,

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from boathouse.bits.library import library_version
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg.deletes.vectors import MAGIC, MOST
+from boathouse.iceberg.puffin import MAGIC as FILE_MAGIC
+from boathouse.iceberg.puffin import footer
 
-_FILE_MAGIC: Final = b"PFA1"
 _BLOB: Final = "deletion-vector-v1"
 _ROW_POSITION: Final = 2147483645
 """The reserved id of `_pos`: what a vector is computed of."""
@@ -41,20 +40,14 @@ def vector(bitmap: Bitmap) -> bytes:
 def written(vectors: Sequence[tuple[str, Bitmap]]) -> tuple[bytes, list[Blob]]:
     """A Puffin file with a vector for each of these data files, whose paths are as recorded. Raises
     UnsupportedFeatureError for one that is larger than readers allow."""
-    data, blobs = bytearray(_FILE_MAGIC), []
+    data, blobs = bytearray(FILE_MAGIC), []
     for path, bitmap in vectors:
         blob = vector(bitmap)
         if len(blob) > MOST:
             raise UnsupportedFeatureError(f"a deletion vector of {len(blob)} bytes", where=path)
         blobs.append(Blob(path, len(data), len(blob), len(bitmap)))
         data += blob
-    footer: dict[str, Any] = {
-        "blobs": [_described(blob) for blob in blobs],
-        "properties": {"created-by": f"boathouse {library_version()}"},
-    }
-    payload = json.dumps(footer).encode()
-    no_flags = bytes(4)
-    data += _FILE_MAGIC + payload + struct.pack("<I", len(payload)) + no_flags + _FILE_MAGIC
+    data += footer([_described(blob) for blob in blobs])
     return bytes(data), blobs
 
 

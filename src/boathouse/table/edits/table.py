@@ -131,6 +131,23 @@ class ExpireVersions:
     refs: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class DistinctCount:
+    """The column or struct field at `path` has about so many distinct values; `sketch` is the format's own record of
+    them."""
+
+    path: tuple[str, ...]
+    distinct: int
+    sketch: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnStatistics:
+    """What is known of the columns of the planned version. Made by `features.ColumnStatistics`."""
+
+    columns: tuple[DistinctCount, ...]
+
+
 TableEdit = (
     CreateTable
     | CloneTable
@@ -143,4 +160,5 @@ TableEdit = (
     | SetFeature
     | RestoreTo
     | ExpireVersions
+    | SetColumnStatistics
 )
