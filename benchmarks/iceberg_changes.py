@@ -82,6 +82,8 @@ def cases(reference: Reference, kind: str, rounds: int) -> list[Case]:
             lambda t: t.update({"l_quantity": "l_quantity + 1"}, ONE_PERCENT), 0.2),
         "merge 60,000 rows, half of them new": (
             f"{merge} WHEN NOT MATCHED THEN INSERT *", lambda t: t.upsert(rows, on=KEYS), 0.2),
+        "the same without reading the table, by equality deletes": (
+            f"{merge} WHEN NOT MATCHED THEN INSERT *", lambda t: t.upsert(rows, on=KEYS, deletes="equality"), 0.2),
     }  # fmt: skip
 
     def undo() -> None:

@@ -60,9 +60,9 @@ def tasks(name: str) -> TaskModule:
     return import_module(f"{_package(name)}.tasks")
 
 
-def catalogs(name: str = "iceberg") -> Any:
-    """The module with the catalogs of a format's tables."""
-    return import_module(f"{_package(name)}.catalogs.pyiceberg")
+def catalogs(name: str = "iceberg", part: str = "pyiceberg") -> Any:
+    """A module of the catalogs of a format's tables."""
+    return import_module(f"{_package(name)}.catalogs.{part}")
 
 
 def _package(name: str) -> str:

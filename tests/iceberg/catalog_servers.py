@@ -152,6 +152,8 @@ class Hive:
 
     def create_table(self, tbl):
         self._of(self.databases, tbl.dbName)
+        if (tbl.dbName, tbl.tableName) in self.tables:
+            raise self.types.AlreadyExistsException(message=tbl.tableName)
         self.tables[tbl.dbName, tbl.tableName] = tbl
 
     def drop_table(self, dbname, name, deleteData):

@@ -378,7 +378,7 @@ def test_write_by_name(ours, theirs, options):
     assert bh.write(rows(7), "prod.db.t", mode="ignore", catalog_options=options).skipped
     with pytest.raises(AlreadyExistsError):
         bh.write(rows(7), "prod.db.t", catalog_options=options)
-    with pytest.raises(TableNotFoundError, match="in the catalog first"):
+    with pytest.raises(TableNotFoundError, match=r"Create it first, by bh\.catalog"):
         bh.write(rows(7), "prod.db.nothing", mode="append", catalog_options=options)
     with pytest.raises(InvalidArgumentError, match="Iceberg"):
         bh.write(rows(7), "prod.db.t", format="delta", mode="append", catalog_options=options)

@@ -13,6 +13,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import (
+    AlreadyExistsError,
     CommitConflictError,
     CommitUnknownError,
     MissingRequirementError,
@@ -69,6 +70,19 @@ def theirs(opened):
 @pytest.fixture
 def ours(theirs, opened):
     return opened
+
+
+def test_tables_come_and_go(opened):
+    opened.create_namespace("db")
+    t = opened.create("db.new", "id bigint, city string", partition_by="bucket(4, id)", properties={"owner": "me"})
+    assert t.append(rows(1, 2)).rows_added == 2 and t.properties["owner"] == "me"
+    assert [str(f.transform) for f in opened.open("db.new").partitioning.current] == ["bucket[4]"]
+    with pytest.raises(AlreadyExistsError):
+        opened.create("db.new", SCHEMA)
+    with pytest.raises(UnsupportedFeatureError, match="does not create such a table"):
+        opened.create("db.v", "id bigint, v variant", profile="modern")
+    opened.drop("db.new")
+    assert opened.tables() == [] and Path(t.uri.removeprefix("file://")).exists()
 
 
 @pytest.mark.spec("I-255")

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from boathouse import registry
-from boathouse.api.arguments import errors_at, strings
+from boathouse.api.arguments import errors_at, flag, strings
+from boathouse.api.create import as_schema
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL, time_zone, zone_of
 from boathouse.api.opening import path_text, point
+from boathouse.api.partition_by import partition_fields
 from boathouse.api.table import Table
 from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
+from boathouse.table.edits import CreateTable
 from boathouse.table.location import NEWEST, At
 from boathouse.table.view import View
 
@@ -86,6 +89,103 @@ class Catalog:
             at = point(version, timestamp, ref, zone or "UTC")
             handle = _opened(table, at, storage_options, allow_foreign_paths, verify)
         return Table(handle, spark, named)
+
+    def create(
+        self,
+        identifier: str,
+        schema: Any,
+        partition_by: str | Sequence[str] | None = (),
+        properties: Mapping[str, str] | None = None,
+        location: str | None = None,
+        profile: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        spark: Any = None,
+        timezone: str | None = None,
+    ) -> Table:
+        """Creates the empty table `namespace.table`, at `location` or where the catalog puts tables, and opens it.
+
+        The other arguments are those of `boathouse.create`. In a SQL catalog every format version is created; in
+        others, those that PyIceberg's client knows.
+
+        Raises AlreadyExistsError, TableNotFoundError for a namespace that is not there, SchemaError,
+        ColumnNotFoundError, InvalidArgumentError, UnsupportedTypeError, UnsupportedFeatureError, StorageError.
+
+        >>> prod = bh.catalog("prod", type="sql", uri="sqlite:///catalog.db", warehouse="lake")
+        >>> prod.create_namespace("sales")
+        >>> prod.create("sales.orders", "id bigint, day date", partition_by="month(day)").append([{"id": 1}]).rows_added
+        1
+        """
+        made = self._made
+        with errors_at(f"{self.name}.{identifier}"):
+            named, logical = time_zone(timezone), as_schema(schema)
+            asked = CreateTable(
+                logical, partition_fields(partition_by, logical), strings("properties", properties), profile
+            )
+            place = None if location is None else path_text(location)
+            _changes().create_table(made, made.parts(identifier), asked, place, made.stores(storage_options))
+        return self.open(identifier, storage_options=storage_options, spark=spark, timezone=named)
+
+    def drop(self, identifier: str, purge: bool = False) -> None:
+        """Drops `namespace.table`. Its files stay, unless `purge` is true: then those of all its versions are removed,
+        by PyIceberg's client or the catalog's server.
+
+        Raises TableNotFoundError, ReadOnlyError for a purge of a table with `gc.enabled` false, StorageError.
+        """
+        made = self._made
+        _changes().drop_table(made, made.parts(identifier), flag("purge", purge))
+
+    def rename(self, identifier: str, to: str) -> None:
+        """Renames `namespace.table` to another name, also of another namespace; its files stay where they are. A table
+        that is open under the old name is not found any more.
+
+        Raises TableNotFoundError, also for a namespace that is not there, AlreadyExistsError, StorageError.
+        """
+        made = self._made
+        _changes().rename_table(made, made.parts(identifier), made.parts(to))
+
+    def register(self, identifier: str, metadata: str, storage_options: Mapping[str, str] | None = None) -> Table:
+        """Adds a table that is there as `namespace.table`, and opens it: `metadata` is its newest metadata file, a
+        `*.metadata.json`. From then on only the catalog's users may write it.
+
+        Raises AlreadyExistsError, TableNotFoundError, CorruptTableError, UnsupportedFeatureError, StorageError.
+        """
+        made = self._made
+        with errors_at(f"{self.name}.{identifier}"):
+            stores = made.stores(storage_options)
+            _changes().register_table(made, made.parts(identifier), path_text(metadata), stores)
+        return self.open(identifier, storage_options=storage_options)
+
+    def create_namespace(self, name: str, properties: Mapping[str, str] | None = None) -> None:
+        """Creates a namespace, of a nested one the last; `location` among its properties is where its tables are.
+
+        Raises AlreadyExistsError, InvalidArgumentError, StorageError.
+        """
+        _changes().create_namespace(self._made, _namespace(name), strings("properties", properties))
+
+    def drop_namespace(self, name: str) -> None:
+        """Drops an empty namespace. Raises InvalidArgumentError if it has tables, TableNotFoundError, StorageError."""
+        _changes().drop_namespace(self._made, _namespace(name))
+
+    def namespace_properties(self, name: str) -> dict[str, str]:
+        """The properties of a namespace. Raises TableNotFoundError, StorageError."""
+        return dict(_changes().namespace_properties(self._made, _namespace(name)))
+
+    def set_namespace_properties(self, name: str, properties: Mapping[str, str | None]) -> None:
+        """Sets properties of a namespace; None removes one, those that are not named stay.
+
+        Raises TableNotFoundError, InvalidArgumentError, StorageError.
+        """
+        _changes().set_namespace_properties(self._made, _namespace(name), strings("properties", properties, nulls=True))
+
+
+def _changes() -> Any:
+    return registry.catalogs("iceberg", "changes")
+
+
+def _namespace(name: str) -> str:
+    if not isinstance(name, str) or not name or not all(name.split(".")):
+        raise InvalidArgumentError(f"{name!r} is not a namespace", advice="pass a name, such as 'sales'")
+    return name
 
 
 def newest_in(catalog: Catalog, identifier: str, storage_options: Mapping[str, str] | None) -> Handle:

@@ -236,9 +236,7 @@ class WriteCall:
         try:
             return newest_in(catalog, identifier, self.storage_options)
         except TableNotFoundError as error:
-            error.advice = (
-                "create it in the catalog first, with PyIceberg or an engine: tables that are there are written"
-            )
+            error.advice = "create it first, by bh.catalog(...).create(...): tables that are there are written"
             raise
 
     def _only(self, location: Location, stores: Stores, marked: Sequence[str]) -> Handle | None:

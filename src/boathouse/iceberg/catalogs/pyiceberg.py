@@ -1,4 +1,4 @@
-"""Iceberg catalogs (REST, SQL, Hive, Glue) through PyIceberg's clients, which are imported here and in `sql` only.
+"""Iceberg catalogs (REST, SQL, Hive, Glue) through PyIceberg's clients, which are imported in this folder only.
 
 A catalog is asked for three things: its names, which metadata document of a table is current, and the swap to another,
 in the updates and requirements of the REST catalog's specification. All files are read and written by us.
@@ -25,6 +25,7 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from boathouse.iceberg.catalogs.errors import GONE, catalog_errors, wrong_options
 from boathouse.iceberg.catalogs.sql import SqlRow
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.metadata.views import parse_view
@@ -38,15 +39,6 @@ from boathouse.table.view import View
 
 log = logging.getLogger("boathouse")
 _LOOKS: Final = 6
-_GONE: Final = (
-    "NoSuchTableError", "NoSuchIcebergTableError", "NoSuchNamespaceError", "NoSuchIdentifierError", "NoSuchViewError",
-    "NoSuchPropertyException",
-)  # fmt: skip
-_OPTIONS: Final = (
-    "NoSuchPropertyException", "NoSuchModuleError", "ArgumentError", "MissingSchema", "InvalidSchema", "InvalidURL",
-)  # fmt: skip
-"""Errors of a catalog's options."""
-_NOT_ICEBERG: Final = ("NoSuchIcebergTableError", "NoSuchPropertyException")
 _REFUSED: Final = (
     "CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError", "ValueError",
 )  # fmt: skip
@@ -92,13 +84,13 @@ class IcebergCatalog:
                 advice="name it in PyIceberg's configuration (~/.pyiceberg.yaml), or pass its options, such as uri=",
             )
         secrets = tuple(v for k, v in options.items() if any(s in k.lower() for s in _SECRETS))
-        with _errors(name, secrets), _wrong_options(name, secrets):
+        with catalog_errors(name, secrets), wrong_options(name, secrets):
             given = {k: int(v) if k in _NUMBERS and v.isdecimal() else v for k, v in options.items()}
             return cls(name, catalogs.load_catalog(name, **given), secrets)
 
     def namespaces(self) -> list[str]:
         """Every namespace, nested ones too. Raises StorageError."""
-        with _errors(self.name, self.secrets):
+        with catalog_errors(self.name, self.secrets):
             return sorted(".".join(n) for n in self._namespaces(()))
 
     def _namespaces(self, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -111,20 +103,20 @@ class IcebergCatalog:
     def tables(self, namespace: str | None = None) -> list[str]:
         """The tables of a namespace, or of all. Raises TableNotFoundError, StorageError."""
         names = self.namespaces() if namespace is None else [namespace]
-        with _errors(self.name, self.secrets):
+        with catalog_errors(self.name, self.secrets):
             return sorted(".".join(t) for n in names for t in self.client.list_tables(tuple(n.split("."))))
 
     def views(self, namespace: str | None = None) -> list[str]:
         """The views of a namespace, or of all. Raises TableNotFoundError, StorageError, and UnsupportedFeatureError if
         the client does not list them."""
         names = self.namespaces() if namespace is None else [namespace]
-        with _errors(self.name, self.secrets), self._with_views():
+        with catalog_errors(self.name, self.secrets), self._with_views():
             return sorted(".".join(v) for n in names for v in self.client.list_views(tuple(n.split("."))))
 
     def view(self, identifier: str) -> View:
         """A view by namespace and name. Raises TableNotFoundError, and what `views` raises."""
-        parts, where = self._parts(identifier), f"{self.name}.{identifier}"
-        with _errors(where, self.secrets), self._with_views():
+        parts, where = self.parts(identifier), f"{self.name}.{identifier}"
+        with catalog_errors(where, self.secrets), self._with_views():
             metadata = self.client.load_view(parts).metadata
             document = orjson.loads(metadata.model_dump_json(by_alias=True))
         return parse_view(document, where)
@@ -142,9 +134,14 @@ class IcebergCatalog:
 
     def table(self, identifier: str) -> CatalogTable:
         """A table by namespace and name, joined by dots. Raises InvalidArgumentError."""
-        return CatalogTable(self, self._parts(identifier))
+        return CatalogTable(self, self.parts(identifier))
 
-    def _parts(self, identifier: str) -> tuple[str, ...]:
+    def stores(self, options: Mapping[str, str] | None) -> Stores:
+        """Those of files that are no table's of the catalog yet: what it says of stores, and `options` before that."""
+        return Stores({**_settings(self.client.properties), **(options or {})})
+
+    def parts(self, identifier: str) -> tuple[str, ...]:
+        """A name by namespace and table. Raises InvalidArgumentError."""
         parts = tuple(identifier.split("."))
         if len(parts) < 2 or not all(parts):
             raise InvalidArgumentError(
@@ -213,7 +210,7 @@ class CatalogTable:
 
     def _named(self) -> str | None:
         assert self._row is not None
-        with _errors(self.name, self.catalog.secrets):
+        with catalog_errors(self.name, self.catalog.secrets):
             self._recorded = self._row.location()
         return self._recorded
 
@@ -245,7 +242,7 @@ class CatalogTable:
             answer = self.catalog.client.commit_table(self._loaded, *_typed(attempt))
         except Exception as error:
             kind = type(error).__name__
-            if kind in _GONE or kind in _REFUSED:
+            if kind in GONE or kind in _REFUSED:
                 log.debug("%s refused the commit: %s", self.name, scrub(str(error), self.catalog.secrets))
                 return "lost" if attempt.version is None else self._settled(attempt, refused=True)
             log.warning("%s did not answer: %s", self.name, scrub(repr(error), self.catalog.secrets))
@@ -260,7 +257,7 @@ class CatalogTable:
             before = self._named()
         if before is None or absolute(before) != attempt.replaces:
             return "lost"
-        with _errors(self.name, self.catalog.secrets):
+        with catalog_errors(self.name, self.catalog.secrets):
             swap = row.swap(before, _spelled(attempt.uri, before))
         try:
             swap.commit()
@@ -311,7 +308,7 @@ class CatalogTable:
         raise view.refusal(self.name) from None
 
     def _load(self) -> Any:
-        with _errors(self.name, self.catalog.secrets):
+        with catalog_errors(self.name, self.catalog.secrets):
             self._loaded = self.catalog.client.load_table(self.identifier)
             return self._loaded
 
@@ -366,55 +363,3 @@ def _typed(attempt: Attempt) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 def _parsed(adapter: Any, kind: Any, values: Sequence[Any]) -> tuple[Any, ...]:
     parser = adapter(kind)
     return tuple(parser.validate_python(dict(v)) for v in values)
-
-
-@contextmanager
-def _wrong_options(name: str, secrets: Sequence[str]) -> Iterator[None]:
-    """What a client says of options that describe no catalog, as InvalidArgumentError. Errors of requests are values
-    too, and of the network."""
-    try:
-        yield
-    except Exception as error:
-        kind = type(error).__name__
-        if not isinstance(error, ValueError | TypeError | KeyError) and kind not in _OPTIONS:
-            raise
-        if isinstance(error, OSError) and kind not in _OPTIONS:
-            raise
-        raise InvalidArgumentError(
-            f"these options do not describe a catalog ({scrub(f'{kind}: {error}', secrets)})",
-            where=name,
-            advice="pass type= (rest, sql, hive, glue) and what it needs, such as uri=, as PyIceberg names them",
-        ) from None
-
-
-@contextmanager
-def _errors(where: str, secrets: Sequence[str]) -> Iterator[None]:
-    """A client's errors as ours, without the values of secrets."""
-    try:
-        yield
-    except BoathouseError:
-        raise
-    except Exception as error:
-        kind = type(error).__name__
-        text = scrub(f"{kind}: {error}", secrets)
-        if kind == "NotInstalledError":
-            raise MissingRequirementError(
-                f"PyIceberg's client of this catalog needs more than is installed: {scrub(str(error), secrets)}",
-                where=where,
-                advice='pip install PyIceberg with the extra of your catalog, such as "pyiceberg[hive,glue]"',
-            ) from None
-        if isinstance(error, NotImplementedError):
-            raise UnsupportedFeatureError(
-                f"PyIceberg's client of this catalog does not offer this ({text})", where=where
-            ) from None
-        if kind in _NOT_ICEBERG:
-            raise TableNotFoundError(
-                f"the catalog does not have it as an Iceberg table ({text})",
-                where=where,
-                advice="open a table of another format by its path",
-            ) from None
-        if kind in _GONE:
-            raise TableNotFoundError(
-                f"the catalog does not have it ({text})", where=where, advice="list the tables of the catalog"
-            ) from None
-        raise StorageError(f"the catalog failed: {text}", where=where) from None
