@@ -36,7 +36,7 @@ OPERATIONS = (
     "tables of catalogs created, renamed and dropped", "views", "vacuum",
     "expiry of versions", "removal of orphan files", "restore", "shallow clone",
     "convert a folder of Parquet files in place", "CHECK constraints", "name the table", "comments", "drop features",
-    "statistics of columns",
+    "statistics of columns", "statistics of partitions",
 )  # fmt: skip
 CONDITIONS = {
     ("delta", "rename columns"): "where `delta.columnMapping.mode` is name or id",

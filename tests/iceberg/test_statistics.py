@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyiceberg.conversions import to_bytes
 from pyiceberg.table import StaticTable
@@ -253,6 +254,56 @@ def test_a_sketch_whose_number_is_not_in_the_metadata(table, tmp_path):
     with pytest.raises(CorruptTableError, match="Puffin"):
         bh.open(str(tmp_path / "t")).statistics()
     assert bh.open(str(tmp_path / "t")).count() == 50
+
+
+@pytest.mark.feature("statistics of partitions", format="iceberg")
+@pytest.mark.spec("I-242")
+@pytest.mark.parametrize("version", ["1", "2", "3"])
+def test_statistics_of_partitions(tmp_path, version):
+    """Sums that pyiceberg's inspection agrees with, under the field ids of the specification, sorted by partition."""
+    properties = {"format-version": version, **({} if version == "1" else {"write.delete.mode": "merge-on-read"})}
+    t = bh.create(
+        str(tmp_path / "t"), "id bigint, p string", format="iceberg", partition_by=["p"], properties=properties
+    )
+    with pytest.raises(InvalidArgumentError, match="no partitions, or no version"):
+        t.compute_partition_statistics()
+    t.append([{"id": i, "p": ["b", None, "a", "é"][i % 4]} for i in range(40)])
+    t.delete("id IN (1, 2, 6)")
+    t.partition_by("p", "bucket(2, id)")
+    t.append([{"id": 100, "p": "a"}, {"id": 101, "p": "a"}])
+    counted = t.version
+    t.compute_partition_statistics()
+    document, path = head(tmp_path / "t")
+    (entry,) = document["partition-statistics"]
+    assert entry["snapshot-id"] == counted
+    file = Path(entry["statistics-path"].removeprefix("file://"))
+    assert file.stat().st_size == entry["file-size-in-bytes"]
+    found = pq.ParquetFile(file).read()
+    ids = [int(f.metadata[b"PARQUET:field_id"]) for f in found.schema]
+    assert ids == [*range(1, 13), *([13] if version == "3" else [])]
+    inner = found.schema.field("partition").type
+    specs = {f["name"]: f["field-id"] for spec in document["partition-specs"] for f in spec["fields"]}
+    assert {f.name: int(f.metadata[b"PARQUET:field_id"]) for f in inner} == specs
+    rows = found.to_pylist()
+    order = [(r["partition"]["p"] is not None, (r["partition"]["p"] or "").encode()) for r in rows]
+    assert order == sorted(order)
+    theirs = StaticTable.from_metadata(f"file://{path}").inspect.partitions().to_pylist()
+    wanted = sorted(
+        (str(r["partition"].get("p")), r["spec_id"], r["record_count"], r["file_count"],
+         r["total_data_file_size_in_bytes"], r["position_delete_record_count"]) for r in theirs
+    )  # fmt: skip
+    mine = sorted(
+        (str(r["partition"]["p"]), r["spec_id"], r["data_record_count"], r["data_file_count"],
+         r["total_data_file_size_in_bytes"], r["position_delete_record_count"]) for r in rows
+    )  # fmt: skip
+    assert mine == wanted
+    marks = sum(r["position_delete_file_count"] for r in rows), sum(r.get("dv_count") or 0 for r in rows)
+    assert marks == {"1": (0, 0), "2": (2, 0), "3": (0, 2)}[version]
+    assert {r["last_updated_snapshot_id"] for r in rows} <= {s["snapshot-id"] for s in document["snapshots"]}
+    t.append([{"id": 7, "p": "b"}])
+    assert head(tmp_path / "t")[0]["partition-statistics"] == [entry]
+    left = apply(head(tmp_path / "t")[0], RemoveSnapshots((counted,)))
+    assert left["partition-statistics"] == []
 
 
 # ---- Puffin files

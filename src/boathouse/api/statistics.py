@@ -8,12 +8,12 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse.api.arguments import located, names
-from boathouse.api.engines import engine_for
+from boathouse.api.engines import LOCAL, engine_for
 from boathouse.api.table_part import Part
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
-from boathouse.ops.table.statistics import StatisticsComputed
+from boathouse.ops.table.statistics import PartitionStatisticsComputed, StatisticsComputed
 from boathouse.table.features import ColumnStatistics, required
 
 
@@ -52,6 +52,23 @@ class Statistics(Part):
             None if columns is None else tuple(names("columns", [columns] if isinstance(columns, str) else columns))
         )
         return self._run(engine_for(None, self._spark), StatisticsComputed(wanted), options)
+
+    @located
+    def compute_partition_statistics(
+        self,
+        *,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Records what the files of each partition of the newest version add up to (rows, files, bytes, row deletes),
+        for planners of queries: for Iceberg, in a partition statistics file. Nothing is read but metadata.
+
+        Raises UnsupportedFeatureError for other formats, InvalidArgumentError for a table without partitions or
+        versions, CommitConflictError, CommitUnknownError, ReadOnlyError, StorageError.
+        """
+        options = WriteOptions.of(message, metadata, None, dry_run)
+        return self._run(LOCAL, PartitionStatisticsComputed(), options)
 
     @located
     def statistics(self) -> pa.Table:

@@ -15,9 +15,10 @@ from boathouse.errors import ColumnNotFoundError, CorruptTableError, InvalidArgu
 from boathouse.expr.resolve import resolve_path
 from boathouse.iceberg import puffin
 from boathouse.iceberg.metadata.schemas import by_id
+from boathouse.iceberg.partition_statistics import partition_rows
 from boathouse.iceberg.sketches import COUNTED, merged, sketch_units
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.table.edits import DistinctCount, SetColumnStatistics
+from boathouse.table.edits import DistinctCount, SetColumnStatistics, SetPartitionStatistics
 from boathouse.table.tasks import ScanTask
 
 THETA: Final = "apache-datasketches-theta-v1"
@@ -61,6 +62,16 @@ class IcebergStatistics:
         sketches = merged(list(counted), len(paths))
         made = [DistinctCount(p, int(s.estimate), s.to_bytes()) for p, s in zip(paths, sketches, strict=True)]
         return SetColumnStatistics(tuple(made))
+
+    def partitions(self) -> SetPartitionStatistics:
+        metadata = self.snapshot.metadata
+        if self.snapshot.snapshot is None or not any(spec.fields for spec in metadata.partitioning.specs):
+            raise InvalidArgumentError(
+                "the table has no partitions, or no version yet",
+                where=str(self.snapshot.context),
+                advice="leave it out",
+            )
+        return SetPartitionStatistics(partition_rows(self.snapshot))
 
     def recorded(self) -> pa.Table:
         paths = {id: ".".join(path) for id, (path, _) in by_id(self.snapshot.schema).items()}

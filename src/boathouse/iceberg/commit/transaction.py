@@ -62,6 +62,7 @@ from boathouse.table.edits import (
     SetIdentifiers,
     SetNullable,
     SetPartitioning,
+    SetPartitionStatistics,
     SetProperties,
     SetRef,
     SetSortOrder,
@@ -75,7 +76,7 @@ OFFERED: Final = (
     AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, AddKeyDeletes, ReplaceDeletes, ReplaceSchema, AddColumn,
     RenameColumn, DropColumn, MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning,
     SetSortOrder, SetProperties, SetTransaction, SetRef, DropRef, RestoreTo, CherryPick, ExpireVersions,
-    SetColumnStatistics,
+    SetColumnStatistics, SetPartitionStatistics,
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from boathouse.arrow.schema import to_arrow_type
 from boathouse.iceberg.files import Listing
 from boathouse.iceberg.inspect.columns import TIME, Layout, struct
 from boathouse.iceberg.inspect.documents import signed
+from boathouse.iceberg.manifests.columns import PUFFIN
 from boathouse.iceberg.manifests.entries import FILE
 from boathouse.iceberg.manifests.records import EQUALITY_DELETES
 from boathouse.table.grouping import Groups
@@ -34,16 +35,23 @@ class _Files:
     snapshot: Rows
     spec: Rows
     fields: Rows
+    vectors: Rows
     partition: Sequence[pa.Array]
 
 
 def partitions(listing: Listing, layout: Layout) -> pa.Table:
+    """The table."""
+    return with_vectors(listing, layout)[0]
+
+
+def with_vectors(listing: Listing, layout: Layout) -> tuple[pa.Table, Rows]:
     """One row for each partition of the union of all specs; one for the table if no spec has fields. As in the
-    reference, equal tuples of two specs are two partitions if the specs have different numbers of these fields."""
+    reference, equal tuples of two specs are two partitions if the specs have different numbers of these fields. Beside
+    it, how many of the files of position deletes are deletion vectors."""
     schema = layout.partitions
     files = _files(listing, layout)
     if not len(files.rows):
-        return schema.empty_table()
+        return schema.empty_table(), files.rows
     groups = Groups.of([longs(files.fields), *files.partition], len(files.rows))
     times = _times(listing, files.snapshot)
     last = groups.greatest(times)
@@ -67,7 +75,8 @@ def partitions(listing: Listing, layout: Layout) -> pa.Table:
         columns["partition"] = struct([p.take(first) for p in files.partition], layout.partition_type, len(groups))
         # As in the reference, that of the file that was added last, and 0 where no snapshot says when.
         columns["spec_id"] = _int32(np.where(known, files.spec[last], 0))
-    return pa.Table.from_arrays([columns[f.name] for f in schema], schema=schema)
+    found = pa.Table.from_arrays([columns[f.name] for f in schema], schema=schema)
+    return found, groups.sums(files.vectors, position)
 
 
 def _int32(numbers: Rows) -> pa.Array:
@@ -75,7 +84,7 @@ def _int32(numbers: Rows) -> pa.Array:
 
 
 def _files(listing: Listing, layout: Layout) -> _Files:
-    numbers: list[tuple[Rows, ...]] = [tuple(np.zeros(0, np.int64) for _ in range(6))]
+    numbers: list[tuple[Rows, ...]] = [tuple(np.zeros(0, np.int64) for _ in range(7))]
     values: list[list[pa.Array]] = [[pa.nulls(0, to_arrow_type(f.type))] for _, f in layout.partition]
     for source in listing.manifest_files:
         if source.empty:
@@ -84,14 +93,16 @@ def _files(listing: Listing, layout: Layout) -> _Files:
         n = len(live)
         content = live.columns.longs((FILE, "content"))[0]
         fields = len({f.id for f in spec} & {id for id, _ in layout.partition})
-        of_spec = np.full(n, spec.id, np.int64), np.full(n, fields, np.int64)
+        formats = live.formats()
+        puffin = np.array([str(v).upper() == PUFFIN for v in formats.values], np.int64)[formats.codes]
+        of_spec = np.full(n, spec.id, np.int64), np.full(n, fields, np.int64), puffin
         numbers.append((content, live.rows, live.sizes, live.snapshot_id, *of_spec))
         coded = live.partition(spec)
         for (id, f), column in zip(layout.partition, values):
             column.append(coded[id].array(f.type) if id in coded else pa.nulls(n, to_arrow_type(f.type)))
-    content, rows, sizes, snapshots, specs, fields_of = (np.concatenate(column) for column in zip(*numbers))
+    content, rows, sizes, snapshots, specs, fields_of, vectors = (np.concatenate(column) for column in zip(*numbers))
     found = [pa.concat_arrays(column) for column in values]
-    return _Files(content, rows, sizes, snapshots, specs, fields_of, found)
+    return _Files(content, rows, sizes, snapshots, specs, fields_of, vectors, found)
 
 
 def _times(listing: Listing, snapshots: Rows) -> Rows:

@@ -30,3 +30,16 @@ class StatisticsComputed:
         parameters = {"columns": ", ".join(".".join(path) for path in paths)}
         change = start.change("statistics", (edit,), parameters=parameters, data_change=False)
         return WritePlan((), lambda _: Planned(change))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatisticsComputed:
+    """Records what the files of each partition add up to; no file is read for it. Raises UnsupportedFeatureError for
+    other formats, InvalidArgumentError for a table without partitions."""
+
+    operation: ClassVar[Operation] = "statistics"
+
+    def plan(self, start: Start) -> WritePlan:
+        edit = required(start.snapshot, ColumnStatistics, "statistics of partitions").partitions()
+        change = start.change("statistics", (edit,), parameters={"partitions": "true"}, data_change=False)
+        return WritePlan((), lambda _: Planned(change))

@@ -148,6 +148,14 @@ class SetColumnStatistics:
     columns: tuple[DistinctCount, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SetPartitionStatistics:
+    """What the files of each partition of the planned version add up to: `rows` is a table of the format's own. Made by
+    `features.ColumnStatistics`."""
+
+    rows: pa.Table
+
+
 TableEdit = (
     CreateTable
     | CloneTable
@@ -161,4 +169,5 @@ TableEdit = (
     | RestoreTo
     | ExpireVersions
     | SetColumnStatistics
+    | SetPartitionStatistics
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import pyarrow as pa
 
 if TYPE_CHECKING:
-    from boathouse.table.edits import SetColumnStatistics
+    from boathouse.table.edits import SetColumnStatistics, SetPartitionStatistics
     from boathouse.table.tasks import ScanTask
 
 Path = tuple[str, ...]
@@ -26,6 +26,10 @@ class ColumnStatistics(Protocol):
 
     def edit(self, paths: Sequence[Path], counted: Iterable[pa.RecordBatch]) -> SetColumnStatistics:
         """The edit that records what all tasks counted."""
+
+    def partitions(self) -> SetPartitionStatistics:
+        """The edit that records the sums of each partition's files. Raises InvalidArgumentError for a table that has no
+        partitions, or no version."""
 
     def recorded(self) -> pa.Table:
         """What is recorded of this version: a row a column, `column` (string), `distinct` (int64)."""
