@@ -19,7 +19,7 @@ _READ = frozenset(
 )  # fmt: skip
 _WRITE = frozenset(
     {"path", "tableformat", "partitionby", "mergeschema", "overwriteschema", "replacewhere", "txnappid", "txnversion",
-     "usermetadata", "timezone", "allowmixedwriters", "partitionoverwritemode"}
+     "usermetadata", "timezone", "allowmixedwriters", "partitionoverwritemode", "branch"}
 )  # fmt: skip
 
 
@@ -100,6 +100,7 @@ class WriteTarget:
             "timezone": given.get("timezone"),
             "allow_mixed_writers": flag(given, "allowmixedwriters"),
             "partitions": _partitions(given) if overwrite else None,
+            "ref": given.get("branch"),
         }
         return cls(path, arguments, {"message": given.get("usermetadata"), "txn": _txn(given)})
 

@@ -111,8 +111,9 @@ def test_writes_from_spark_to_a_branch(spark, path):
     t.append(spark.range(10, 12))
     t.delete("id = 10")
     assert sorted(r["id"] for r in t.to_spark().collect()) == [1, 2, 3, 11]
+    spark.range(20, 21).write.format("boathouse").mode("append").option("branch", "audit").save(path)
     read = spark.read.format("boathouse").option("branch", "audit").load(path)
-    assert sorted(r["id"] for r in read.collect()) == [1, 2, 3, 11] and bh.open(path).count() == 3
+    assert sorted(r["id"] for r in read.collect()) == [1, 2, 3, 11, 20] and bh.open(path).count() == 3
 
 
 def test_statements(spark, run, path):

@@ -16,6 +16,7 @@ from boathouse.errors import (
     CorruptTableError,
     InvalidArgumentError,
     ReadOnlyError,
+    TableNotFoundError,
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
@@ -460,3 +461,25 @@ def test_roll_back_and_set_current(line):
     assert len(line.seen().metadata.snapshots) == 5
     with pytest.raises(VersionNotFoundError):
         t.refs.rollback(timestamp=dt.datetime(2001, 1, 1, tzinfo=dt.UTC))
+
+
+def test_rows_are_written_to_a_branch_by_its_name(line, tmp_path):
+    where = {"uri": "prod.db.t", "catalog_options": line.options} if line.place != "folder" else {"uri": line.path}
+    line.open().refs.create_branch("b")
+    line.open().refs.create_tag("g")
+    bh.write(rows(4), mode="append", ref="b", **where)
+    assert line.agree("b") == [1, 2, 3, 4] and line.agree() == [1, 2, 3]
+    bh.write(rows(6), mode="overwrite", ref="b", partitions="dynamic", **where)
+    bh.write(rows(8), mode="overwrite", ref="b", where="p = 'p0'", **where)
+    assert line.agree("b") == [1, 3, 8] and line.agree() == [1, 2, 3]
+    with pytest.raises(AlreadyExistsError):
+        bh.write(rows(4), ref="b", **where)
+    with pytest.raises(VersionNotFoundError, match="no branch or tag 'c'"):
+        bh.write(rows(4), mode="append", ref="c", **where)
+    with pytest.raises(ReadOnlyError, match="`g` is a tag"):
+        bh.write(rows(4), mode="append", ref="g", **where)
+    with pytest.raises(InvalidArgumentError, match="is not a name"):
+        bh.write(rows(4), mode="append", ref="", **where)
+    with pytest.raises(TableNotFoundError):
+        bh.write(rows(4), str(tmp_path / "none"), "iceberg", mode="append", ref="b")
+    assert not (tmp_path / "none").exists() and line.agree("b") == [1, 3, 8]

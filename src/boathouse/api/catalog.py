@@ -188,10 +188,10 @@ def _namespace(name: str) -> str:
     return name
 
 
-def newest_in(catalog: Catalog, identifier: str, storage_options: Mapping[str, str] | None) -> Handle:
-    """The newest version of `namespace.table`, to be written. Raises what `Catalog.open` raises."""
+def newest_in(catalog: Catalog, identifier: str, storage_options: Mapping[str, str] | None, at: At = NEWEST) -> Handle:
+    """The newest version of `namespace.table`, to be written, or of a branch. Raises what `Catalog.open` raises."""
     loaded = system.current().monotonic()
-    return replace(_opened(catalog._made.table(identifier), NEWEST, storage_options), loaded=loaded)
+    return replace(_opened(catalog._made.table(identifier), at, storage_options), loaded=loaded)
 
 
 def _opened(

@@ -11,7 +11,7 @@ from boathouse.api.arguments import errors_at, flag, strings
 from boathouse.api.catalog import Catalog, in_catalog, newest_in
 from boathouse.api.detection import choose, detected, locate, marked_at, not_found, require_free
 from boathouse.api.engines import engine_for, time_zone, zone_of
-from boathouse.api.opening import path_text, session_allows
+from boathouse.api.opening import path_text, point, session_allows
 from boathouse.api.overwriting import Partitions, overwriting, partition_mode
 from boathouse.api.partition_by import partition_fields
 from boathouse.bits import system
@@ -34,7 +34,7 @@ from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
 from boathouse.table.engine import Engine
 from boathouse.table.format import TableFormat
-from boathouse.table.location import NEWEST, Location
+from boathouse.table.location import At, Location
 
 Mode = Literal["error", "errorifexists", "append", "overwrite", "ignore"]
 
@@ -61,6 +61,7 @@ def write(
     target_file_bytes: int | None = None,
     isolation: Isolation | None = None,
     catalog_options: Mapping[str, str] | None = None,
+    ref: str | None = None,
 ) -> WriteResult:
     """Writes data to a table, creating it if there is none (then in `format`, `delta` by default).
 
@@ -68,13 +69,14 @@ def write(
     is true, and `partitions="dynamic"` only the partitions that the data has rows in, as in `Table.overwrite`;
     `timezone` is the zone of `where`, unless the data is a Spark DataFrame (then it is the session's).
     `allow_mixed_writers` and `catalog_options` are those of `open`: with the latter, or with a catalog of PyIceberg's
-    configuration, `uri` may be `catalog.namespace.table` of a table that is there. `data` and the other options are
+    configuration, `uri` may be `catalog.namespace.table` of a table that is there. `ref` is a branch of a table that is
+    there, which the rows go to. `data` and the other options are
     those of `Table.append`.
 
     Raises AlreadyExistsError (mode error, or another partitioning than `partition_by`), TableNotFoundError (in a
-    catalog), SchemaMismatchError, SchemaError, ConstraintViolationError, ExpressionError, InvalidArgumentError,
-    UnsupportedTypeError, UnsupportedFeatureError, CommitConflictError, CommitUnknownError, MixedWritersError,
-    ReadOnlyError, StorageError.
+    catalog, or with `ref`), VersionNotFoundError (no such branch), SchemaMismatchError, SchemaError,
+    ConstraintViolationError, ExpressionError, InvalidArgumentError, UnsupportedTypeError, UnsupportedFeatureError,
+    CommitConflictError, CommitUnknownError, MixedWritersError, ReadOnlyError, StorageError.
 
     >>> rows = pa.table({"id": [1, 2], "city": ["Kiel", "Bergen"]})
     >>> bh.write(rows, "lake/places", format="lance").rows_added
@@ -98,6 +100,7 @@ def write(
             partitions,
             WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation),
             catalog_options,
+            ref,
         )
         engine = engine_for(data)
         return call.run(engine, lambda: Source.of(engine, engine.source(data)))
@@ -149,6 +152,7 @@ class WriteCall:
     partitions: Partitions | None = None
     options: WriteOptions = field(default_factory=WriteOptions)
     catalog_options: Mapping[str, str] | None = None
+    ref: str | None = None
 
     def rows(self, engine: Engine, source: Source, place: Place | None = None) -> RowWork | None:
         """How the rows are written; None if there is nothing to write. Raises what `run` raises before it writes."""
@@ -193,6 +197,7 @@ class WriteCall:
         if partition_mode(self.partitions) is not None and self.mode != "overwrite":
             raise InvalidArgumentError("partitions= needs mode='overwrite'", advice="pass it too, or leave both out")
         time_zone(self.timezone)
+        at = self._at
         named = in_catalog(self.uri, self.catalog_options, self.storage_options)
         if named is not None:
             handle = self._in_catalog(*named)
@@ -205,9 +210,15 @@ class WriteCall:
         if only is not None:
             return only
         there = detected(location, stores, marked)
+        if not there and at.ref is not None:
+            raise not_found(location, stores)
         if not there:
             return TableContext(location, stores)
         return self._settled(location) or self._opened(location, stores, there)
+
+    @property
+    def _at(self) -> At:
+        return point(None, None, self.ref, "UTC")
 
     def _target(self, engine: Engine, source: Callable[[], Source], place: Place | None = None) -> _Target:
         """What the call writes to. Raises what `place` raises."""
@@ -234,7 +245,7 @@ class WriteCall:
                 f"format={self.format!r}: tables of catalogs are Iceberg's", advice="leave it out"
             )
         try:
-            return newest_in(catalog, identifier, self.storage_options)
+            return newest_in(catalog, identifier, self.storage_options, self._at)
         except TableNotFoundError as error:
             error.advice = "create it first, by bh.catalog(...).create(...): tables that are there are written"
             raise
@@ -257,7 +268,7 @@ class WriteCall:
             known = self.format or there[0]
             chosen = registry.load(known) if there == (known,) else choose(location, stores, self.format)
             loaded = system.current().monotonic()
-            snapshot = chosen.open(TableContext(location, stores, allowed), NEWEST)
+            snapshot = chosen.open(TableContext(location, stores, allowed), self._at)
         return Handle(snapshot, location.metadata is not None, loaded=loaded)
 
     def _new(self, context: TableContext, source: Source) -> _New:
