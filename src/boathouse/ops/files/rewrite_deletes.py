@@ -15,7 +15,7 @@ from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import Edit, ReplaceDeletes
 from boathouse.table.features import RewritableDeletes, required
-from boathouse.table.metadata_columns import DELETED, POSITION
+from boathouse.table.metadata_columns import DELETED, POSITION, UNIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class RewriteDeletes:
     def plan(self, start: Start) -> WritePlan:
         snapshot = start.snapshot
         feature = required(snapshot, RewritableDeletes, "rewriting row deletes")
-        plan = snapshot.plan([], None, (POSITION, DELETED), start.engine.map)
+        plan = snapshot.plan([], None, (UNIT, POSITION, DELETED), start.engine.map)
         found = feature.rewritable(plan)
         context = start.context()
         if not found.files:
