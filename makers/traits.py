@@ -60,6 +60,8 @@ class Traits:
     widening: Mapping[str, str] | None = None
     """The properties with which columns can be widened; None: they cannot."""
     widens_partitions: bool = False
+    renames: bool = False
+    """Columns of tables without properties are renamed and dropped."""
     renaming: str = ""
     """The property that a refusal to rename or drop a column names."""
 
@@ -162,6 +164,7 @@ TRAITS: Final = {
             data_folder="data",
             metadata_tables=frozenset(NAMES),
             widening={},
+            renames=True,
             numbered=False,
             history_in_head=True,
             creation_forgotten=True,
@@ -170,7 +173,7 @@ TRAITS: Final = {
         ),
         Traits(
             format="lance",
-            offers=OF_STORED,
+            offers=OF_STORED | {f.Restorable},
             document=".manifest",
             data_folder="data",
             data_suffix=".lance",
@@ -182,6 +185,7 @@ TRAITS: Final = {
             fields_in_structs=False,
             maps=False,
             nanoseconds=True,
+            renames=True,
             marks_deletes=True,
             empty_units_go=False,
             fixed_units=True,

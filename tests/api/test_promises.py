@@ -140,7 +140,7 @@ def test_a_dot_in_a_name_of_its_own(uri, format):
 def test_columns_are_renamed_and_dropped_where_files_do_not_have_their_names(uri, format):
     bh.write(pa.table({"id": [1], "x": [2]}), uri, format=format)
     table = bh.open(uri)
-    if TRAITS[format].lasting_ids:
+    if TRAITS[format].renames:
         table.rename_column("x", "y")
         table.drop_column("id")
         assert bh.open(uri).to_arrow().to_pydict() == {"y": [2]}

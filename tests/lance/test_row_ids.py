@@ -311,6 +311,7 @@ class Model:
     def __init__(self, kit, seed: int) -> None:
         self.kit, self.rng = kit, random.Random(seed)
         self.rows: dict[int, tuple[object, ...]] = {}
+        self.past: dict[int, dict[int, tuple[object, ...]]] = {}
         self.next = self.key = 0
 
     def new(self, count: int) -> pa.Table:
@@ -325,6 +326,7 @@ class Model:
     def step(self, name: str, by_us: bool) -> None:
         getattr(self, name)(by_us)
         check(self.kit, self.rows)
+        self.past[self.kit.load().version] = dict(self.rows)
         for key in self.rng.sample(range(self.key), 4):
             found = self.kit.dataset().to_table(filter=f"a = {key}").column("s").to_pylist()
             assert found == [s for a, s, *_ in self.rows.values() if a == key], (name, by_us, key)
@@ -398,8 +400,16 @@ class Model:
         self.rows = {}
         self._added(data)
 
+    def restore(self, by_us: bool) -> None:
+        version = self.rng.choice(sorted(self.past))
+        if by_us:
+            self.kit.open().restore(version)
+        else:
+            self.kit.dataset(version=version).restore()
+        self.rows = dict(self.past[version])
 
-STEPS = ["append", "append", "delete", "update", "update", "merge", "compact", "index", "overwrite"]
+
+STEPS = ["restore", "append", "append", "delete", "update", "update", "merge", "compact", "index", "overwrite"]
 
 
 @pytest.mark.spec("L-113", "L-115", "L-116", "L-121", "L-125")
@@ -411,8 +421,9 @@ def test_histories_by_turns(kit, seed):
         data, enable_stable_row_ids=True, max_rows_per_file=25, data_storage_version=["2.0", "2.1", "2.2"][seed % 3]
     )
     model._added(data)
+    model.past[1] = dict(model.rows)
     for number in range(14):
-        name = model.rng.choice(STEPS if number < 10 else STEPS[:-1])
+        name = model.rng.choice(STEPS if 3 < number < 10 else STEPS[1:-1])
         model.step(name, by_us=model.rng.random() < 0.6)
 
 

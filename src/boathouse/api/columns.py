@@ -70,7 +70,7 @@ class Columns(Part):
 
         Raises ColumnNotFoundError, InvalidArgumentError if the new name is taken or a constraint names the column,
         UnsupportedFeatureError for a table whose files have the names of columns (Delta without
-        `delta.columnMapping.mode`, Lance), CommitConflictError, CommitUnknownError, ReadOnlyError.
+        `delta.columnMapping.mode`), CommitConflictError, CommitUnknownError, ReadOnlyError.
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
         return self._run(LOCAL, ColumnRenamed(named(name), named(new_name)), options)

@@ -183,15 +183,14 @@ class Maintenance:
     ) -> WriteResult:
         """Makes the rows, schema, partitioning and properties those of an older version, or of the newest one not after
         `timestamp` (as in `boathouse.open`), in one new commit. The versions in between stay; so do application
-        transactions. Nothing is committed if the table is already the same. For Delta and Iceberg, where any retained
-        version becomes that of the branch again, with its schema; properties and partitioning stay, as no version
-        records them.
+        transactions. Nothing is committed if the table is already the same. For Delta, Lance, and Iceberg, where any
+        retained version becomes that of the branch again, with its schema; properties and partitioning stay, as no
+        version records them.
 
         Raises VersionNotFoundError, MissingFileError, naming the first file of that version that is gone, before
-        anything is committed, ConstraintViolationError for an append-only table, UnsupportedFeatureError for Lance,
-        for Delta features that are not supported, and for a schema that other branches of an Iceberg table stand
-        against, InvalidArgumentError, ReadOnlyError, CommitConflictError,
-        CommitUnknownError.
+        anything is committed, ConstraintViolationError for an append-only table, UnsupportedFeatureError for
+        features that are not supported, and for a schema that other branches of an Iceberg table stand against,
+        InvalidArgumentError, ReadOnlyError, CommitConflictError, CommitUnknownError.
 
         >>> before = t.version
         >>> done = t.delete()

@@ -8,7 +8,9 @@ from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table import features
 from boathouse.table.snapshot import Feature, Snapshot
 
-Offered = features.CommitRecords | features.Examination | features.LiveFiles | features.MetadataTables
+Offered = (
+    features.CommitRecords | features.Examination | features.LiveFiles | features.MetadataTables | features.Restorable
+)
 """The features of a version of a table."""
 
 
@@ -35,4 +37,8 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.lance.inspect import LanceTables
 
             found = LanceTables(cast("Snapshot", table))
+        case features.Restorable:
+            from boathouse.lance.operations.restore import LanceRestore
+
+            found = LanceRestore(table)
     return cast("Feature | None", found)

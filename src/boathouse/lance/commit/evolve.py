@@ -7,14 +7,15 @@ from dataclasses import replace
 
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.lance import schema as schemas
+from boathouse.lance.commit.projection import projected
 from boathouse.lance.file.fields import Field
 from boathouse.lance.file.schema import tree
-from boathouse.lance.file.storable import WRITTEN, check_storable
+from boathouse.lance.file.storable import check_storable
 from boathouse.lance.manifests.messages import Manifest
 from boathouse.lance.paths import table_version
 from boathouse.lance.snapshot import S
 from boathouse.table.change import words_of
-from boathouse.table.edits import AddColumn, ReplaceSchema, SchemaEdit, SetType
+from boathouse.table.edits import AddColumn, DropColumn, RenameColumn, ReplaceSchema, SchemaEdit, SetType
 from boathouse.types import Field as PlainField
 from boathouse.types import Schema
 
@@ -36,6 +37,8 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
                 made = _column(edit, manifest, where)
                 _check_storable(made, manifest, where)
                 manifest = replace(manifest, fields=(*manifest.fields, *made))
+            case RenameColumn() | DropColumn():
+                manifest = replace(manifest, fields=projected(manifest.fields, edit, where))
             case SetType():
                 raise UnsupportedFeatureError(
                     f"column `{'.'.join(edit.path)}` cannot become {edit.type}: existing Lance files have the old type",
@@ -66,9 +69,7 @@ def _replaced(manifest: Manifest, edit: ReplaceSchema, where: str) -> Manifest:
 
 def _check_storable(fields: Sequence[Field], manifest: Manifest, where: str) -> None:
     """Raises UnsupportedFeatureError for columns that the table's data files could never hold."""
-    version = table_version(manifest, where)
-    if version in WRITTEN:  # else no file is written, but columns of nulls need none
-        check_storable(tree(fields), version, where)
+    check_storable(tree(fields), table_version(manifest, where), where)
 
 
 def _column(edit: AddColumn, manifest: Manifest, where: str) -> tuple[Field, ...]:

@@ -30,9 +30,12 @@ from boathouse.table.edits import (
     AddColumn,
     AddFiles,
     CreateTable,
+    DropColumn,
     RemoveAll,
     RemoveFiles,
+    RenameColumn,
     ReplaceSchema,
+    RestoreTo,
     SetDeletes,
     SetProperties,
     SetTransaction,
@@ -51,8 +54,11 @@ _OFFERED = (
     SetTransaction,
     ReplaceSchema,
     AddColumn,
+    RenameColumn,
+    DropColumn,
     SetType,
     SetProperties,
+    RestoreTo,
 )
 
 

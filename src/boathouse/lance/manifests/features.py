@@ -18,6 +18,7 @@ CONFIG: Final = 8
 BASE_PATHS: Final = 16
 NO_TRANSACTION_FILE: Final = 32
 MIXED_VERSIONS: Final = 256
+FRAGMENT_REUSE: Final = 1024
 SPILLED_LINEAGE: Final = 2048
 
 NAMES: Final = {
@@ -31,7 +32,7 @@ NAMES: Final = {
     128: "covering indices",
     MIXED_VERSIONS: "mixed data file versions",
     512: "reserved",
-    1024: "fragment reuse index",
+    FRAGMENT_REUSE: "fragment reuse index",
     SPILLED_LINEAGE: "row lineage in data files",
 }
 READ: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048

@@ -1,13 +1,19 @@
-"""Merge: fragments and fields change together; ours are new columns, with rows or without."""
+"""Merge: fragments and fields change together; ours are new columns, with rows or without, beside which others may be
+renamed or dropped."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from boathouse.lance.manifests.messages import Merge
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, ids_of, kinds_of
 from boathouse.lance.operations.build import Build, Built
+from boathouse.lance.operations.project import projected_fragments, without_lost_indices
 from boathouse.table.change import Change
-from boathouse.table.edits import AddColumn, SetType
+from boathouse.table.edits import AddColumn, DropColumn, RenameColumn, SetType
 from boathouse.table.verdict import Rebase, Verdict
+
+_NEW = {AddColumn, SetType}
 
 
 class MergeOperation(OurOperation):
@@ -20,10 +26,12 @@ class MergeOperation(OurOperation):
 
     def describes(self, change: Change) -> bool:
         kinds = kinds_of(change)
-        return bool(kinds) and kinds <= {AddColumn, SetType}
+        return bool(kinds & _NEW) and kinds <= {*_NEW, RenameColumn, DropColumn}
 
     def build(self, build: Build) -> Built:
-        return build.merged(build.base, build.fields())
+        fields = build.fields()
+        built = build.merged(projected_fragments(build.base, fields), fields)
+        return replace(built, document=without_lost_indices(built.document, build.root))
 
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
         if theirs.operation.replaces_table:

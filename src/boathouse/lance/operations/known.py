@@ -15,11 +15,11 @@ from boathouse.lance.operations.others import (
     CloneOperation,
     CreateIndexOperation,
     DataReplacementOperation,
-    ProjectOperation,
     ReserveFragmentsOperation,
-    RestoreOperation,
 )
 from boathouse.lance.operations.overwrite import CreateOperation, OverwriteOperation
+from boathouse.lance.operations.project import ProjectOperation
+from boathouse.lance.operations.restore import RestoreOperation
 from boathouse.lance.operations.rewrite import RewriteOperation
 from boathouse.lance.operations.update import UpdateOperation
 from boathouse.table.change import Change
@@ -27,12 +27,11 @@ from boathouse.table.change import Change
 CREATE: Final = CreateOperation()
 _OURS: Final[tuple[OurOperation, ...]] = (
     RewriteOperation(), OverwriteOperation(), DeleteOperation(), UpdateOperation(), AppendOperation(),
-    MergeOperation(), UpdateConfigOperation(),
+    MergeOperation(), ProjectOperation(), RestoreOperation(), UpdateConfigOperation(),
 )  # fmt: skip
 """In this order: a change that keeps the rows is a rewrite, whatever its edits."""
 _OTHERS: Final[tuple[Operation, ...]] = (
-    CreateIndexOperation(), ReserveFragmentsOperation(), RestoreOperation(), CloneOperation(), ProjectOperation(),
-    DataReplacementOperation(),
+    CreateIndexOperation(), ReserveFragmentsOperation(), CloneOperation(), DataReplacementOperation(),
 )  # fmt: skip
 _BY_NAME: Final = {operation.name: operation for operation in (*_OURS, *_OTHERS)}
 

@@ -26,20 +26,9 @@ class ReserveFragmentsOperation(_Harmless):
     name = "reserve_fragments"
 
 
-class RestoreOperation(Operation):
-    name = "restore"
-    replaces_table = True
-
-
 class CloneOperation(Operation):
     name = "clone"
     replaces_table = True
-
-
-class ProjectOperation(Operation):
-    """Columns are dropped or renamed."""
-
-    name = "project"
 
 
 class DataReplacementOperation(Operation):

@@ -1,0 +1,74 @@
+"""Project: columns and fields of structs are renamed or dropped, and no data is written (table format, "Schema
+Evolution")."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from boathouse.bits.protobuf import Message, repeated
+from boathouse.lance.file.fields import Field
+from boathouse.lance.manifests.file import ManifestFile
+from boathouse.lance.manifests.messages import DataFragment, Manifest, Project
+from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
+from boathouse.lance.operations.build import Build, Built
+from boathouse.table.change import Change
+from boathouse.table.edits import DropColumn, RenameColumn
+from boathouse.table.verdict import Rebase, Verdict
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Index(Message):
+    fields: tuple[int, ...] = repeated(2, "int32")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _IndexSection(Message):
+    indices: tuple[_Index, ...] = repeated(1, _Index)
+
+
+class ProjectOperation(OurOperation):
+    """Data files of which no field is left go, and indices on fields that go."""
+
+    name = "project"
+
+    def describes(self, change: Change) -> bool:
+        kinds = kinds_of(change)
+        return bool(kinds) and kinds <= {RenameColumn, DropColumn}
+
+    def build(self, build: Build) -> Built:
+        fields = build.fields()
+        manifest = replace(projected_fragments(build.base, fields), fields=fields)
+        built = build.built(manifest, project=Project(schema=fields))
+        return replace(built, document=without_lost_indices(built.document, build.root))
+
+    def after(self, pair: Pair, theirs: Theirs) -> Verdict:
+        return pair.table_replaced(theirs) if theirs.operation.replaces_table else Rebase()
+
+
+def projected_fragments(manifest: Manifest, fields: Sequence[Field]) -> Manifest:
+    """The manifest without data files that hold none of these fields."""
+    return replace(manifest, fragments=tuple(_projected(f, fields) for f in manifest.fragments))
+
+
+def without_lost_indices(document: ManifestFile, where: str) -> ManifestFile:
+    """The document without indices on fields that its manifest does not have."""
+    return replace(document, index=_kept_indices(document.index, document.manifest.fields, where))
+
+
+def _projected(fragment: DataFragment, fields: Sequence[Field]) -> DataFragment:
+    """The fragment without data files that hold none of the fields, nor the ids of rows; one file stays, which knows
+    how many rows there are."""
+    ids = {f.id for f in fields}
+    kept = tuple(f for f in fragment.files if any(id in ids or id < -2 for id in f.fields))
+    kept = kept or fragment.files[:1]
+    return fragment if len(kept) == len(fragment.files) else replace(fragment, files=kept)
+
+
+def _kept_indices(section: bytes | None, fields: Sequence[Field], where: str) -> bytes | None:
+    if section is None:
+        return None
+    ids = {f.id for f in fields}
+    found = _IndexSection.decode(section, where=where)
+    kept = tuple(i for i in found.indices if ids.issuperset(i.fields))
+    return section if len(kept) == len(found.indices) else replace(found, indices=kept).encode()
