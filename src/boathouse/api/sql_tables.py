@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from boathouse import registry
 from boathouse.api.detection import formats_at, locate
@@ -22,6 +23,8 @@ from boathouse.expr.table_refs import Reference, references, replaced
 from boathouse.storage import Stores
 
 _ANY: Final = "boathouse"
+MOST_EARLY_VIEWS: Final = 100
+_EARLY: Final[WeakKeyDictionary[Any, set[str]]] = WeakKeyDictionary()
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -39,7 +42,7 @@ class Tables:
 
     A view has the rows of one version, and a name made from it. On Connect a query refers to views until it runs, so
     they stay. There Spark's planner does not ask for the files of a query: a view is made for it (`early`), of the rows
-    that its own condition may want.
+    that its own condition may want, as long as there are not too many of them.
     """
 
     def __init__(self, spark: Any, sql: str, early: bool | None = None) -> None:
@@ -105,13 +108,29 @@ class Tables:
             return None
         table = self.table(reference.table, reference.at)
         where = certain_condition(tokens, reference, table.schema) if self._early else None
-        # A tag has the schema of its version, a branch at the same version that of the table.
-        key = "\n".join((table.uri, table.format, str(table.version), str(where), *table.schema.names))
-        view = f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        view = _name_of(table, where)
+        if where is not None and not _has_room(self.spark, view):
+            where, view = None, _name_of(table, None)
         if view not in self._views:
             table.scan(where=where).to_spark(self.spark).createOrReplaceTempView(view)
             self._views.append(view)
         return view
+
+
+def _name_of(table: Table, where: str | None) -> str:
+    """The name of a view of a version, or of its rows for which a condition is true."""
+    # A tag has the schema of its version, a branch at the same version that of the table.
+    key = "\n".join((table.uri, table.format, str(table.version), str(where), *table.schema.names))
+    return f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+
+
+def _has_room(spark: Any, view: str) -> bool:
+    """Whether a session may have this view for a condition: such views stay."""
+    known = _EARLY.setdefault(spark, set())
+    if view not in known and len(known) >= MOST_EARLY_VIEWS:
+        return False
+    known.add(view)
+    return True
 
 
 def _without_ref(name: TableName) -> tuple[TableName, str | None]:
