@@ -158,8 +158,8 @@ TRAITS: Final = {
         Traits(
             format="iceberg",
             offers=OF_STORED
-            | {f.CherryPicks, f.ColumnStatistics, f.Expiry, f.KeyDeletes, f.PlanNotes, f.RecordedPaths, f.Refs}
-            | {f.Restorable, f.RewritableDeletes},
+            | {f.CherryPicks, f.ColumnStatistics, f.Expiry, f.FileLists, f.KeyDeletes, f.PlanNotes, f.RecordedPaths}
+            | {f.Refs, f.Restorable, f.RewritableDeletes},
             document=".metadata.json",
             data_folder="data",
             metadata_tables=frozenset(NAMES),

@@ -147,3 +147,13 @@ def test_orphans_are_removed(run, path, tmp_path):
         run(f"CALL system.remove_orphan_files('{path}', older_than => current_timestamp())")
     with pytest.raises(errors.UnsupportedFeatureError, match="only the table's own location"):
         run(f"CALL system.remove_orphan_files('{path}', location => '{tmp_path}')")
+
+
+def test_manifests_are_rewritten(run, path):
+    assert run(f"CALL system.rewrite_manifests('{path}', use_caching => false)") == [
+        {"rewritten_manifests_count": 3, "added_manifests_count": 1}
+    ]
+    (again,) = run(f"CALL system.rewrite_manifests('{path}', spec_id => 0)")
+    assert set(again.values()) == {0} and bh.open(path).count() == 6
+    with pytest.raises(errors.InvalidArgumentError, match="not a field of partition spec 0"):
+        run(f"CALL system.rewrite_manifests('{path}', sort_by => array('city'))")

@@ -86,6 +86,7 @@ CALLS = {
     "drop_feature": (features.ProtocolFeatures, lambda t, other: t.drop_feature("deletionVectors")),
     "branches and tags": (features.Refs, lambda t, other: len(t.refs)),
     "statistics of columns": (features.ColumnStatistics, lambda t, other: t.compute_statistics()),
+    "rewrite_manifests": (features.FileLists, lambda t, other: t.rewrite_manifests()),
     "restore": (features.Restorable, lambda t, other: t.restore(0)),
     "expire_snapshots": (features.Expiry, lambda t, other: t.expire_snapshots()),
     "remove_orphan_files": (features.Expiry, lambda t, other: t.remove_orphan_files()),

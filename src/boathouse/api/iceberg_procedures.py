@@ -80,6 +80,12 @@ def _compute_table_stats(called: Called) -> Iterator[Row]:
     yield (None if recorded is None else recorded.file,)
 
 
+def _rewrite_manifests(called: Called) -> Iterator[Row]:
+    table, given = called.table, called.given
+    done = table.rewrite_manifests(given.get("sort_by"), spec_id=given.get("spec_id"))
+    yield _total(table, done, "manifests-replaced"), _total(table, done, "manifests-created")
+
+
 def _total(table: Table, done: WriteResult, name: str) -> int:
     """The sum of a figure of the summaries of the commits that an operation has just made."""
     made = frozenset(done.versions)
@@ -172,6 +178,12 @@ PROCEDURES: Final = (
         "rewritten_data_files_count int, added_data_files_count int, rewritten_bytes_count bigint, "
         "failed_data_files_count int, removed_delete_files_count int",
         _rewrite_data_files,
+    ),
+    Procedure(
+        "rewrite_manifests",
+        "use_caching boolean, spec_id int, sort_by array<string>",
+        "rewritten_manifests_count int, added_manifests_count int",
+        _rewrite_manifests,
     ),
     Procedure(
         "rewrite_position_delete_files",

@@ -18,6 +18,7 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.ops.files.compact import COMMIT_BYTES, Compact
 from boathouse.ops.files.remove_orphans import vacuum_versions
 from boathouse.ops.files.rewrite_deletes import RewriteDeletes
+from boathouse.ops.files.rewrite_manifests import ManifestsRewritten
 from boathouse.ops.files.vacuum import Mode, Vacuum, vacuum
 from boathouse.ops.files.zorder import ClusterRows
 from boathouse.ops.handle import Handle
@@ -127,6 +128,32 @@ class Maintenance:
         options = WriteOptions.of(message, metadata, None, dry_run)
         self._handle.check_open()
         return self._run(engine_for(None, self._spark), RewriteDeletes(), options)
+
+    @located
+    def rewrite_manifests(
+        self,
+        sort_by: Sequence[str] | None = None,
+        *,
+        spec_id: int | None = None,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Writes the lists of the newest version's files anew, in one commit, sorted by partition and as large as
+        `commit.manifest.target-size-bytes` says, so that a reader of some partitions opens few of them; no file of rows
+        is written, and no row changes. For Iceberg. `sort_by` are fields of the partition spec `spec_id`, by default
+        all of the current one; lists of files of other specs stay as they are. The history names how many were
+        replaced, made and kept.
+
+        Raises InvalidArgumentError for a spec or a field that is not there, UnsupportedFeatureError for other formats,
+        CorruptTableError, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
+        if spec_id is not None and (isinstance(spec_id, bool) or not isinstance(spec_id, int)):
+            raise InvalidArgumentError(f"spec_id={spec_id!r} is not a number", advice="pass the id of a partition spec")
+        fields = None if sort_by is None else tuple(names("sort_by", sort_by))
+        options = WriteOptions.of(message, metadata, None, dry_run)
+        self._handle.check_open()
+        return self._run(engine_for(None, self._spark), ManifestsRewritten(spec_id, fields), options)
 
     @located
     def vacuum(

@@ -14,6 +14,7 @@ Offered = (
     | features.CommitRecords
     | features.Examination
     | features.Expiry
+    | features.FileLists
     | features.Identifiers
     | features.KeyDeletes
     | features.LiveFiles
@@ -54,6 +55,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.maintain.expiry import IcebergExpiry
 
             found = IcebergExpiry(table)
+        case features.FileLists:
+            from boathouse.iceberg.maintain.manifests import IcebergFileLists
+
+            found = IcebergFileLists(table)
         case features.Identifiers:
             from boathouse.iceberg.metadata.schema_rules import identifiers
 

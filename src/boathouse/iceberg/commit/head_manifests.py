@@ -17,6 +17,7 @@ from boathouse.iceberg.manifests import carried, rewrite
 from boathouse.iceberg.manifests import writer as manifest_writer
 from boathouse.iceberg.manifests.records import DATA, ManifestFile
 from boathouse.iceberg.manifests.rewrite import Among, Lost, Replaced, RewriteTask
+from boathouse.iceberg.metadata.versions import FormatVersion
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.change import Change
 from boathouse.table.edits import RemoveAll, ReplaceDeletes, SetDeletes
@@ -107,16 +108,19 @@ class HeadManifests:
             yield Listed(found.row, data=found.data), found.removed
 
     def _carried(self, source: ManifestFile) -> Listed:
-        """An unchanged manifest."""
+        return unchanged(self.listing, source, self.maker.version)
 
-        def counts() -> dict[str, int]:
-            listing = self.listing
-            entries = listing.reader.entries(source, listing.paths.uri(source.path), listing.verify)
-            found = entries.files(live_only=False)
-            statuses = longs(found.columns.longs(("status",))[0])
-            return manifest_writer.counts(pa.table({"status": statuses, "record_count": longs(found.rows)}))
 
-        return Listed(carried.row(source, counts, self.maker.version), source)
+def unchanged(listing: Listing, source: ManifestFile, version: FormatVersion) -> Listed:
+    """A manifest of the head as it is, listed in a table of this version."""
+
+    def counts() -> dict[str, int]:
+        entries = listing.reader.entries(source, listing.paths.uri(source.path), listing.verify)
+        found = entries.files(live_only=False)
+        statuses = longs(found.columns.longs(("status",))[0])
+        return manifest_writer.counts(pa.table({"status": statuses, "record_count": longs(found.rows)}))
+
+    return Listed(carried.row(source, counts, version), source)
 
 
 def _by_manifest(units: pa.Table) -> dict[str, Among]:

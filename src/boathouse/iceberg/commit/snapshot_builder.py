@@ -18,6 +18,7 @@ from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, BoathouseError, InvalidArgumentError
 from boathouse.iceberg.commit import delete_files, key_deletes, readback, row_ids
 from boathouse.iceberg.commit.cherry_pick import entries_added
+from boathouse.iceberg.commit.clustered import clustered
 from boathouse.iceberg.commit.head_manifests import HeadManifests
 from boathouse.iceberg.commit.new_manifests import Listed, ManifestMaker
 from boathouse.iceberg.commit.new_paths import check_new
@@ -37,7 +38,7 @@ from boathouse.iceberg.write import added_columns, data_folder
 from boathouse.storage import PutMode, absolute, join
 from boathouse.table.change import Change
 from boathouse.table.context import TableContext
-from boathouse.table.edits import AddDeletes, AddFiles, CherryPick, SetDeletes
+from boathouse.table.edits import AddDeletes, AddFiles, CherryPick, RewriteManifests, SetDeletes
 from boathouse.types import PartitionSpec, Schema
 
 log = logging.getLogger("boathouse")
@@ -208,7 +209,12 @@ class SnapshotBuilder:
 
     def carried(self) -> list[Listed]:
         """The head's manifests."""
-        return [] if self.head is None else HeadManifests(self.head, self.change, self.maker, self.tallies).after()
+        if self.head is None:
+            return []
+        edit = self.change.edit(RewriteManifests)
+        if edit is not None:
+            return clustered(self.head, edit, self.maker, self.tallies)
+        return HeadManifests(self.head, self.change, self.maker, self.tallies).after()
 
     def added(self) -> list[tuple[int | None, pa.Table]]:
         """The OUTCOMES rows of added files by their data sequence number (None: this commit's)."""

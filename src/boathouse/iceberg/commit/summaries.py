@@ -35,6 +35,7 @@ _COUNTED = (
 )  # fmt: skip
 _KNOWN = frozenset(
     ["operation", "engine-name", "engine-version", "changed-partition-count"]
+    + ["manifests-created", "manifests-kept", "manifests-replaced", "entries-processed"]
     + [f"{how}-{what}" for how in ("added", "deleted", "removed", "total") for what in _COUNTED]
 )
 _TOTALS = {

@@ -55,6 +55,7 @@ from boathouse.table.edits import (
     ReplaceDeletes,
     ReplaceSchema,
     RestoreTo,
+    RewriteManifests,
     SetColumnStatistics,
     SetComment,
     SetDefault,
@@ -76,7 +77,7 @@ OFFERED: Final = (
     AddFiles, RemoveFiles, RemoveAll, SetDeletes, AddDeletes, AddKeyDeletes, ReplaceDeletes, ReplaceSchema, AddColumn,
     RenameColumn, DropColumn, MoveColumn, SetType, SetNullable, SetDefault, SetIdentifiers, SetComment, SetPartitioning,
     SetSortOrder, SetProperties, SetTransaction, SetRef, DropRef, RestoreTo, CherryPick, ExpireVersions,
-    SetColumnStatistics, SetPartitionStatistics,
+    SetColumnStatistics, SetPartitionStatistics, RewriteManifests,
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from boathouse.table.edits.rows import (
     RemoveAll,
     RemoveFiles,
     ReplaceDeletes,
+    RewriteManifests,
     SetDeletes,
 )
 from boathouse.table.edits.schema import (
@@ -78,6 +79,7 @@ __all__ = [
     "ReplaceDeletes",
     "ReplaceSchema",
     "RestoreTo",
+    "RewriteManifests",
     "SchemaEdit",
     "SetColumnStatistics",
     "SetComment",

@@ -94,6 +94,15 @@ class CherryPick:
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class RewriteManifests:
+    """The lists of files with this partition spec are written anew, sorted by these fields of it; no file comes or
+    goes. Right on any snapshot."""
+
+    spec: int
+    fields: tuple[str, ...]
+
+
 FileEdit = (
     AddFiles
     | RemoveFiles
@@ -104,4 +113,5 @@ FileEdit = (
     | ReplaceDeletes
     | AddChangeFiles
     | CherryPick
+    | RewriteManifests
 )

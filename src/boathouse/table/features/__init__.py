@@ -11,6 +11,7 @@ from boathouse.table.features.column_statistics import ColumnStatistics
 from boathouse.table.features.commit_files import CommitFiles, CommitRecords
 from boathouse.table.features.examination import Depth, Examination
 from boathouse.table.features.expiry import Expiry, ExpiryRule, HeldFile
+from boathouse.table.features.file_lists import FileLists
 from boathouse.table.features.identifiers import Identifiers
 from boathouse.table.features.key_deletes import KeyDeletes, Keys
 from boathouse.table.features.log_files import CompactableLog
@@ -41,6 +42,7 @@ __all__ = [
     "Expiry",
     "ExpiryRule",
     "FeatureDrop",
+    "FileLists",
     "HeldFile",
     "Identifiers",
     "KeyDeletes",
