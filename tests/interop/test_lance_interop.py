@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.errors import CommitConflictError, UnsupportedFeatureError
+from boathouse.errors import CommitConflictError
 from boathouse.ops import run
 
 lance = pytest.importorskip("lance")
@@ -335,14 +335,15 @@ def test_overwrite_and_restore_of_pylance_stop_our_rows(uri):
 
 
 @pytest.mark.parametrize("version", ["2.0", "2.1"])
-def test_deletes_of_tables_with_older_files(uri, version):
+def test_tables_with_older_files(uri, version):
     lance.write_dataset(shapes(100, nested_nulls=False), uri, data_storage_version=version)
     table = bh.open(uri)
     table.delete("id < 10")
     table.set_properties({"x": "1"})
     assert agree(uri).num_rows == 90
-    with pytest.raises(UnsupportedFeatureError, match=version):
-        table.append(shapes(3))
+    table.append(shapes(3, nested_nulls=False))
+    table.update({"id": "id + 1000"}, where="id < 20")
+    assert agree(uri).num_rows == 93
 
 
 def test_types_that_lance_spells_otherwise_are_kept(uri):
