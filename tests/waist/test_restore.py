@@ -321,13 +321,6 @@ def test_a_feature_that_cannot_be_written_is_refused(delta):
     assert t.refresh().version == 3 and t.restore(1).version is None
 
 
-@pytest.mark.parametrize("format", ["lance"])
-def test_other_formats_refuse_by_name(tmp_path, format):
-    t = bh.create(str(tmp_path / "t"), "id bigint", format)
-    with pytest.raises(errors.UnsupportedFeatureError, match=f"restore is not offered for {format} tables"):
-        t.restore(version=1)
-
-
 @pytest.mark.spark
 @pytest.mark.feature("restore", format="delta")
 @pytest.mark.route("restore")
