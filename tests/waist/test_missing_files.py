@@ -86,3 +86,29 @@ def test_on_spark(damaged, spark):
     with pytest.raises(IllegalArgumentException, match="MissingFileError") as caught:
         frame.collect()
     assert all(word in str(caught.value) for word in (f"version {damaged[1]} of the table at", damaged[2]))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("format", REAL)
+def test_no_setting_of_a_session_hides_a_file_that_is_gone(tmp_path, spark, format):
+    """Not when a query is planned, and not when a plan that was made before is run again."""
+    uri = str(tmp_path / "t")
+    for ids in ([1, 2, 3], [4, 5, 6]):
+        bh.write(pa.table({"id": ids}), uri, format=format, mode="append")
+    settings = ("spark.sql.files.ignoreMissingFiles", "spark.sql.files.ignoreCorruptFiles")
+    for name in settings:
+        spark.conf.set(name, "true")
+    try:
+        frame = bh.open(uri, spark=spark).to_spark(spark)
+        kept = frame.where("id > 0")
+        assert kept.count() == frame.count() == len(frame.collect()) == 6
+        gone = sorted(files(uri))[0]
+        gone.unlink()
+        for read in (frame.collect, kept.count, kept.where("id < 100").collect, frame.toArrow):
+            with pytest.raises(Exception, match=gone.name):
+                read()
+        with pytest.raises(Exception, match=gone.name):
+            bh.open(uri, spark=spark).to_spark(spark).collect()
+    finally:
+        for name in settings:
+            spark.conf.unset(name)
