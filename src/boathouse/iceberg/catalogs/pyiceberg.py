@@ -39,11 +39,8 @@ from boathouse.table.view import View
 
 log = logging.getLogger("boathouse")
 _LOOKS: Final = 6
-_REFUSED: Final = (
-    "CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError", "ValueError",
-)  # fmt: skip
-"""Errors of a request that changed nothing; after any other, that is unknown. ValueError is that of a client that
-applies updates itself: a concurrent commit, to another branch too, took the sequence number."""
+_REFUSED: Final = ("CommitFailedException", "BadRequestError", "UnauthorizedError", "ForbiddenError", "ValidationError")
+"""Errors of a request that changed nothing; after any other, that is unknown."""
 _MADE_BY_CLIENTS: Final = 2
 """The highest format version of documents that clients make."""
 _NUMBERS: Final = ("glue.max-retries",)
@@ -241,8 +238,7 @@ class CatalogTable:
         try:
             answer = self.catalog.client.commit_table(self._loaded, *_typed(attempt))
         except Exception as error:
-            kind = type(error).__name__
-            if kind in GONE or kind in _REFUSED:
+            if _refuses(error):
                 log.debug("%s refused the commit: %s", self.name, scrub(str(error), self.catalog.secrets))
                 return "lost" if attempt.version is None else self._settled(attempt, refused=True)
             log.warning("%s did not answer: %s", self.name, scrub(repr(error), self.catalog.secrets))
@@ -341,6 +337,13 @@ def _overtaken(attempt: Attempt, refs: Mapping[str, Any]) -> bool:
     wanted = {r["ref"]: r["snapshot-id"] for r in attempt.requirements if r["type"] == "assert-ref-snapshot-id"}
     heads = {name: refs[name].snapshot_id if name in refs else None for name in wanted}
     return heads != wanted
+
+
+def _refuses(error: Exception) -> bool:
+    """Whether the request has changed nothing. A client that applies updates itself raises ValueError where a
+    concurrent commit, also one to another branch, took the sequence number."""
+    kind = type(error).__name__
+    return kind in GONE or kind in _REFUSED or (kind == "ValueError" and "sequence number" in str(error))
 
 
 def _outnumbered(attempt: Attempt, metadata: Any) -> bool:
