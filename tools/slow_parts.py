@@ -48,6 +48,7 @@ PARTS = {
             "zorder",
         )
     ),
+    "api": ("tests/api",),
     "engines": ("tests/cli", "tests/compat", "tests/compute", "tests/engines"),
     "variant": ("tests/variant",),
 }

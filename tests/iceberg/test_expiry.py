@@ -354,7 +354,8 @@ def reachable_paths(foreign):
 def test_what_is_missing_of_a_snapshot_that_expires_does_not_matter(table, foreign, caplog):
     first = foreign.document["snapshots"][0]
     Path(first["manifest-list"].removeprefix("file://")).unlink()
-    done = bh.open(table.uri).expire_snapshots(LATER)
+    with caplog.at_level("WARNING", "boathouse"):
+        done = bh.open(table.uri).expire_snapshots(LATER)
     assert first["snapshot-id"] in done.versions and f"what snapshot {first['snapshot-id']} alone needs" in caplog.text
     assert len(read_by_pyiceberg(foreign)) == 1
 

@@ -45,6 +45,8 @@ log = logging.getLogger("boathouse")
 FIRST_ROW_ID: Final = "first-row-id"
 METADATA_PATH: Final = "write.metadata.path"
 ENTRIES_PER_MANIFEST: Final = 20_000
+FEWEST_ENTRIES: Final = 10
+"""So many entries a manifest has at least, whatever size is wanted: readers ask for each manifest."""
 
 
 @dataclass
@@ -170,7 +172,7 @@ class SnapshotBuilder:
     def encoded(self, entries: pa.Table, spec: PartitionSpec, target: int) -> Iterator[tuple[pa.Table, Listed]]:
         """Manifests of added entries, each of about `target` bytes at most."""
         made = self.maker.encode(self.maker.name_of(entries, spec), entries, spec)
-        parts = min(entries.num_rows, -(-made.size // max(1, target)))
+        parts = min(entries.num_rows // FEWEST_ENTRIES, -(-made.size // max(1, target)))
         if parts < 2:
             yield entries, made
             return

@@ -12,7 +12,7 @@ from boathouse.lance.file.fields import Field
 from boathouse.lance.file.schema import tree
 from boathouse.lance.file.storable import check_storable
 from boathouse.lance.manifests.messages import Manifest
-from boathouse.lance.paths import table_version
+from boathouse.lance.paths import LEGACY, table_version
 from boathouse.lance.snapshot import S
 from boathouse.table.change import words_of
 from boathouse.table.edits import AddColumn, DropColumn, RenameColumn, ReplaceSchema, SchemaEdit, SetType
@@ -35,7 +35,8 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
             case AddColumn():
                 edit.require_plain("Lance", where)
                 made = _column(edit, manifest, where)
-                _check_storable(made, manifest, where)
+                if table_version(manifest, where) != LEGACY:  # no file of 0.1 ever gets the column
+                    _check_storable(made, manifest, where)
                 manifest = replace(manifest, fields=(*manifest.fields, *made))
             case RenameColumn() | DropColumn():
                 manifest = replace(manifest, fields=projected(manifest.fields, edit, where))
