@@ -11,6 +11,7 @@ import org.apache.iceberg.catalog.Namespace;
 import org.apache.iceberg.catalog.TableIdentifier;
 import org.apache.iceberg.exceptions.AlreadyExistsException;
 import org.apache.iceberg.exceptions.CommitFailedException;
+import org.apache.iceberg.exceptions.NamespaceNotEmptyException;
 import org.apache.iceberg.exceptions.NoSuchNamespaceException;
 import org.apache.iceberg.exceptions.NoSuchTableException;
 import org.apache.iceberg.exceptions.NoSuchViewException;
@@ -20,6 +21,9 @@ import org.apache.iceberg.rest.RESTSerializers;
 import org.apache.iceberg.rest.requests.CreateNamespaceRequest;
 import org.apache.iceberg.rest.requests.CreateTableRequest;
 import org.apache.iceberg.rest.requests.CreateViewRequest;
+import org.apache.iceberg.rest.requests.RegisterTableRequest;
+import org.apache.iceberg.rest.requests.RenameTableRequest;
+import org.apache.iceberg.rest.requests.UpdateNamespacePropertiesRequest;
 import org.apache.iceberg.rest.requests.UpdateTableRequest;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.annotation.JsonAutoDetect;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.annotation.PropertyAccessor;
@@ -58,7 +62,8 @@ public class RestCatalog {
     } catch (Exception e) {
       status = e instanceof NoSuchTableException || e instanceof NoSuchViewException
               || e instanceof NoSuchNamespaceException ? 404
-          : e instanceof CommitFailedException || e instanceof AlreadyExistsException ? 409
+          : e instanceof CommitFailedException || e instanceof AlreadyExistsException
+              || e instanceof NamespaceNotEmptyException ? 409
           : e instanceof IllegalArgumentException ? 400 : 500;
       Map<String, Object> error = new HashMap<>();
       error.put("message", String.valueOf(e.getMessage()));
@@ -90,7 +95,22 @@ public class RestCatalog {
           ? CatalogHandlers.createNamespace(CATALOG, read(exchange, CreateNamespaceRequest.class))
           : CatalogHandlers.listNamespaces(CATALOG, parent);
     }
+    boolean drop = exchange.getRequestMethod().equals("DELETE");
+    if (parts[1].equals("tables")) {
+      CatalogHandlers.renameTable(CATALOG, read(exchange, RenameTableRequest.class));
+      return Map.of();
+    }
     Namespace space = namespace(parts[2]);
+    if (parts.length == 3) {
+      if (drop) CatalogHandlers.dropNamespace(CATALOG, space);
+      return drop ? Map.of() : CatalogHandlers.loadNamespace(CATALOG, space);
+    }
+    if (parts[3].equals("properties")) {
+      return CatalogHandlers.updateNamespaceProperties(CATALOG, space, read(exchange, UpdateNamespacePropertiesRequest.class));
+    }
+    if (parts[3].equals("register")) {
+      return CatalogHandlers.registerTable(CATALOG, space, read(exchange, RegisterTableRequest.class));
+    }
     boolean views = parts[3].equals("views");
     if (parts.length == 4) {
       if (!post) {
@@ -101,6 +121,11 @@ public class RestCatalog {
           : CatalogHandlers.createTable(CATALOG, space, read(exchange, CreateTableRequest.class));
     }
     TableIdentifier name = TableIdentifier.of(space, decode(parts[4]));
+    if (drop) {
+      if (query != null && query.equalsIgnoreCase("purgeRequested=true")) CatalogHandlers.purgeTable(CATALOG, name);
+      else CatalogHandlers.dropTable(CATALOG, name);
+      return Map.of();
+    }
     if (post) {
       return CatalogHandlers.updateTable(CATALOG, name, read(exchange, UpdateTableRequest.class));
     }

@@ -146,3 +146,33 @@ def test_their_files_of_positions_become_our_vectors(reference):
     assert sum(f["record_count"] for f in formats if f["file_format"] == "PUFFIN") == 6
     bh.open(t.path).optimize()
     t.agree(set(range(20)) - {1, 2, 3, 4, 11, 12})
+
+
+@pytest.mark.parametrize("version", ["2", "3"])
+@pytest.mark.parametrize("by", ["p", "bucket(3, id)"])
+def test_upserts_by_equality_deletes(reference, version, by):
+    """Deletes of every partition, and of the one that the key decides, as the reference applies them; then as vectors
+    or positions."""
+    name = f"keys_{version}_{by[0]}"
+    path = str(reference.root / "n" / name)
+    t = bh.create(path, SCHEMA, format="iceberg", partition_by=[by], properties={"format-version": version})
+
+    def agree():
+        reference.sql(f"REFRESH TABLE ice.n.{name}")
+        found = reference.rows(f"SELECT id, p, x FROM ice.n.{name}").sort_by("id").to_pydict()
+        assert found == bh.open(path).to_arrow().sort_by("id").to_pydict()
+        return found
+
+    t.append(rows(*range(20)))
+    t.upsert(rows(*range(15, 25), x=1.0), on="id", deletes="equality")
+    more = pa.table({"id": [3, 16, None], "p": ["p7", None, "p1"], "x": [2.0] * 3}, SCHEMA)
+    t.upsert(more, on="id", deletes="equality")
+    assert agree()["x"] == [2.0 if n in (3, 16, 25) else float(n >= 15) for n in range(26)]
+    reference.sql(f"INSERT INTO ice.n.{name} VALUES (3L, 'p3', 3.0)", f"DELETE FROM ice.n.{name} WHERE id = 20")
+    t = bh.open(path)
+    t.upsert(rows(3, 20, x=4.0), on="id", deletes="equality")
+    assert agree()["x"].count(4.0) == 2
+    t.rewrite_deletes()
+    assert agree()["x"].count(4.0) == 2
+    kinds = reference.rows(f"SELECT DISTINCT content FROM ice.n.{name}.files").to_pydict()["content"]
+    assert 2 not in kinds

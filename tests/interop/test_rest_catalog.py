@@ -13,7 +13,7 @@ from pyiceberg.view.metadata import SQLViewRepresentation, ViewRepresentation, V
 from reference_spark import ICEBERG
 
 import boathouse as bh
-from boathouse.errors import TableNotFoundError, UnsupportedFeatureError
+from boathouse.errors import AlreadyExistsError, InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 
 pytestmark = pytest.mark.slow
 RELEASE = replace(ICEBERG, jars=(*ICEBERG.jars, "org/xerial/sqlite-jdbc/3.46.1.3/sqlite-jdbc-3.46.1.3.jar"))
@@ -77,6 +77,33 @@ def test_every_operation(options, theirs):
     assert found.properties["owner"] == "me" and found.schema().find_field("more").field_id == 3
     theirs.load_table("db.t").append(pa.table({"id": [8], "city": ["d"], "more": [None]}, found.schema().as_arrow()))
     assert ids(table.refresh()) == [1, 3, 4, 5, 6, 7, 8]
+
+
+def test_tables_and_namespaces_come_and_go(options, theirs):
+    """In every version: the server makes the documents."""
+    ours = bh.catalog("prod", **options)
+    ours.create_namespace("fresh", {"owner": "me"})
+    ours.set_namespace_properties("fresh", {"owner": None, "team": "us"})
+    assert ours.namespace_properties("fresh") == {"team": "us"}
+    for version in ("1", "2", "3"):
+        t = ours.create(f"fresh.t{version}", "id bigint, city string", "bucket(2, id)", {"format-version": version})
+        t.append(rows(1, 2, 3))
+        t.delete("id = 2")
+        assert (t.detail()["format-version"], ids(ours.open(f"fresh.t{version}"))) == (int(version), [1, 3])
+    with pytest.raises(AlreadyExistsError):
+        ours.create("fresh.t2", SCHEMA)
+    ours.rename("fresh.t2", "fresh.renamed")
+    t = ours.open("fresh.renamed")
+    place = t.detail()["metadata"]
+    ours.drop("fresh.renamed")
+    assert "fresh.renamed" not in ours.tables()
+    assert ids(ours.register("fresh.again", place)) == [1, 3]
+    with pytest.raises(InvalidArgumentError, match="not empty"):
+        ours.drop_namespace("fresh")
+    for name in ours.tables("fresh"):
+        ours.drop(name, purge=name == "fresh.again")
+    ours.drop_namespace("fresh")
+    assert "fresh" not in ours.namespaces()
 
 
 def test_writers_at_the_same_time(options, theirs):
