@@ -31,10 +31,10 @@ def test_metrics_and_orders(reference):
         f"upper_bounds FROM {t}.files ORDER BY file_path"
     ).to_pylist()
     described = [{k: sorted(v) if isinstance(v, list) else v for k, v in f.items()} for f in files]
+    # iceberg-spark sorts, and does not say so
+    assert sorted(d.pop("sort_order_id") for d in described) == [0, 1]
     assert len(described) == 2 and described[0] == described[1]
-    assert (
-        described[0]["sort_order_id"] == 1 and len(described[0]["lower_bounds"]) == 4
-    )  # text, s.b; k and d by the order
+    assert len(described[0]["lower_bounds"]) == 4, "text, s.b; k and d by the order"
     places = reference.rows(f"SELECT input_file_name() AS f, k, id, d FROM {t}").to_pylist()
     for name in {r["f"] for r in places}:
         ks = [r["k"] for r in places if r["f"] == name]
@@ -69,9 +69,7 @@ def test_several_changes_and_what_sql_says_of_them(reference):
     assert len(found) == 221 and mine.refresh().count() == 221
     columns = ["d", "id", "note", "k", "text"]
     ours = mine.scan(columns).to_arrow().to_pylist()
-    key = lambda r: (r["id"], str(r["note"]))  # noqa: E731
-    assert [str([r[c] for c in columns]) for r in sorted(ours, key=key)] == [
-        str([r[c] for c in columns]) for r in sorted(found, key=key)
-    ]
+    mine_and_theirs = [sorted(str([r[c] for c in columns]) for r in rows) for rows in (ours, found)]
+    assert mine_and_theirs[0] == mine_and_theirs[1]
     orders = reference.rows(f"SELECT sort_order_id FROM {t}.files WHERE spec_id = 1").to_pylist()
-    assert {r["sort_order_id"] for r in orders} == {1}
+    assert {r["sort_order_id"] for r in orders} == {0, 1}, "ours says so, iceberg-spark's does not"

@@ -84,7 +84,7 @@ def test_tables_and_namespaces_come_and_go(options, theirs):
     ours = bh.catalog("prod", **options)
     ours.create_namespace("fresh", {"owner": "me"})
     ours.set_namespace_properties("fresh", {"owner": None, "team": "us"})
-    assert ours.namespace_properties("fresh") == {"team": "us"}
+    assert ours.namespace_properties("fresh")["team"] == "us"
     for version in ("1", "2", "3"):
         t = ours.create(f"fresh.t{version}", "id bigint, city string", "bucket(2, id)", {"format-version": version})
         t.append(rows(1, 2, 3))
