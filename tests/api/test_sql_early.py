@@ -95,7 +95,7 @@ def compare(spark, path: str, format: str, seeds: range) -> None:
 @pytest.mark.route("conditions of a query in its view")
 @pytest.mark.parametrize("format", REAL)
 def test_random_conditions_give_the_same_rows(spark, make, format):
-    compare(spark, make(format), format, range(12))
+    compare(spark, make(format), format, range(6))
 
 
 @pytest.mark.slow

@@ -54,7 +54,7 @@ def wide(traits) -> Any:
     return traits
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(values=st.lists(st.sampled_from(ODD), min_size=1, max_size=9), condition=st.sampled_from(CONDITIONS))
 def check(traits: Any, folder: Any, values: list[float | None], condition: str) -> None:
     path = str(folder / f"t{len(list(folder.iterdir()))}")
