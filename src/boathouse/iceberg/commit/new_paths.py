@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import pyarrow.compute as pc
+
 from boathouse.errors import InvalidArgumentError
 from boathouse.iceberg.manifests.live_once import repeated
 from boathouse.iceberg.snapshot import IcebergSnapshot
@@ -24,11 +26,11 @@ def check_new(change: Change, head: IcebergSnapshot | None) -> None:
     twice = repeated(added.column("path"))
     if twice is not None:
         raise _refused(twice, "the commit adds it twice", where)
-    removed = change.removed
-    gone = set() if removed is None else set(removed.column("path").to_pylist())
-    if gone:
-        for path in gone.intersection(added.column("path").to_pylist()):
-            raise _refused(path, "the commit removes it", where)
+    if change.removed is not None:
+        paths = added.column("path")
+        back = paths.filter(pc.is_in(paths, change.removed.column("path").combine_chunks()))
+        if len(back):
+            raise _refused(back[0].as_py(), "the commit removes it", where)
     found = {p for edit in change.all(AddFiles) if edit.found for p in edit.outcomes.column("path").to_pylist()}
     if found and head is not None:
         for path in _known(head):
