@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import pyarrow as pa
 import pytest
@@ -155,6 +156,7 @@ def test_versions_by_number(kit, numbers):
 
 def test_versions_by_time(kit, numbers):
     kit.pylance(numbers)
+    time.sleep(0.002)  # else both may be of one millisecond
     kit.pylance(numbers, mode="append")
     first, second = kit.load(At(version=1)), kit.load(At(version=2))
     theirs = {v["version"]: v["timestamp"].timestamp() for v in kit.dataset().versions()}

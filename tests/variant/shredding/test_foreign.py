@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
@@ -74,13 +75,24 @@ def test_duckdb_shreds_and_we_rebuild(tmp_path):
     assert get(column, "$.a", "int").to_pylist() == [v.get("a") for v in dicts]
 
 
-def test_duckdb_renames_an_empty_name_so_that_its_metadata_lacks_it(tmp_path):
-    duckdb = pytest.importorskip("duckdb", minversion="2.0")
-    duckdb.connect().execute(f"""copy (select '{{"":1,"b":2}}'::json::variant as v) to '{tmp_path}/v.parquet'""")
-    column = pq.read_table(tmp_path / "v.parquet")["v"]
-    assert [name for name, _ in from_storage(column.type).typed.fields] != ["", "b"]
+def test_duckdb_renames_an_empty_name_so_that_its_metadata_lacks_it():
+    """DuckDB 2.0.0; later releases do not."""
+    column = pq.read_table(Path(__file__).parents[1] / "files" / "duckdb-2.0.0-empty-name.parquet")["v"]
+    assert [name for name, _ in from_storage(column.type).typed.fields] != ["", "a"]
     with pytest.raises(MalformedVariant, match="is not in the metadata"):
         unshred(column)
+
+
+@pytest.mark.parametrize("text", ['{"":1,"b":2}', '{"z":1,"a":{"b":[{"y":1,"x":2}]}}'])
+def test_files_of_the_installed_duckdb_are_read_whole_or_refused(tmp_path, text):
+    duckdb = pytest.importorskip("duckdb", minversion="2.0")
+    duckdb.connect().execute(f"copy (select '{text}'::json::variant as v) to '{tmp_path}/v.parquet'")
+    try:
+        (rebuilt,) = unshred(pq.read_table(tmp_path / "v.parquet")["v"]).to_pylist()
+    except MalformedVariant as refused:
+        assert "is not in the metadata" in str(refused)
+    else:
+        assert Variant(rebuilt["metadata"], rebuilt["value"]) == Variant.from_json(text)
 
 
 @pytest.mark.spec("V-069")
