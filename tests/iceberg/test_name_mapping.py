@@ -204,6 +204,7 @@ def test_a_file_with_ids_needs_no_mapping(new, format):
     assert read(files).to_pylist() == [{"a": 1, "b": "x"}]
 
 
+@pytest.mark.spec("I-087")
 @pytest.mark.parametrize("format", FORMATS)
 def test_without_ids_and_mapping_names_decide_unless_they_have_changed(new, format):
     rows = pa.table({"b": ["x"], "A": pa.array([1])})
@@ -249,6 +250,7 @@ def test_explain_says_that_names_decide(new, format):
     assert notes() == () and sorted(read(files)["d"].to_pylist()) == [2, 3]
 
 
+@pytest.mark.spec("I-087")
 @pytest.mark.parametrize("format", FORMATS)
 def test_names_that_the_table_never_had_are_not_guessed(new, format):
     """As Hive names columns in ORC."""

@@ -12,6 +12,7 @@ Offered = (
     features.CherryPicks
     | features.ColumnStatistics
     | features.CommitRecords
+    | features.CommitRetries
     | features.Examination
     | features.Expiry
     | features.FileLists
@@ -47,6 +48,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.commit.commit_files import IcebergCommitRecords
 
             found = IcebergCommitRecords(table)
+        case features.CommitRetries:
+            from boathouse.iceberg.metadata.commit_retries import asked_retries
+
+            found = asked_retries(table.properties)
         case features.Examination:
             from boathouse.iceberg.examine import IcebergExamination
 

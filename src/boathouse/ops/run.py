@@ -16,8 +16,9 @@ from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult, joined, metrics_of, result_of
 from boathouse.ops.write import Done, LaterWork, Planned, RowWork, Start, TaskWork, Work, Write
 from boathouse.table.change import Change
-from boathouse.table.commit import CommitOutcome, Committed, Conflicted, commit
+from boathouse.table.commit import CommitOutcome, Committed, Conflicted, commit, exhausted
 from boathouse.table.engine import Engine
+from boathouse.table.features import CommitRetries
 from boathouse.table.snapshot import Snapshot
 
 log = logging.getLogger("boathouse")
@@ -66,8 +67,9 @@ def _one_commit(
     write_id = new_write_id()
     snapshot, loaded = handle.snapshot, handle.loaded or started
     error: CommitConflictError | None = None
+    began: float | None = None
     for replans in count():
-        if replans >= MIN_PLANS and system.current().monotonic() - started > PLANNING_SECONDS:
+        if replans and not _planned_again(snapshot, replans, started, began):
             break
         skipped = already_applied(snapshot, options)
         if skipped is not None:
@@ -82,7 +84,8 @@ def _one_commit(
             result = result_of(write.operation, planned, done.outcomes, None)
             return snapshot, replace(result, dry_run=options.dry_run, write_id=None), None
         metrics = {**planned.change.metrics, **metrics_of(write.operation, planned, done.outcomes)}
-        change = replace(planned.change, metrics=metrics, map=engine.map)
+        began = system.current().monotonic() if began is None else began
+        change = replace(planned.change, metrics=metrics, map=engine.map, replans=replans, began=began)
         outcome = _commit(snapshot, change, done, system.current().monotonic() - loaded < FRESH_SECONDS)
         if isinstance(outcome, Committed):
             result = result_of(write.operation, _recounted(planned, outcome), done.outcomes, outcome.commit)
@@ -104,6 +107,14 @@ def _one_commit(
     done.discard()
     assert error is not None  # a plan either ends the loop or loses
     raise error
+
+
+def _planned_again(snapshot: Snapshot, replans: int, started: float, began: float | None) -> bool:
+    """Whether a write that lost is planned again, and so often."""
+    asked, now = snapshot.offers(CommitRetries), system.current().monotonic()
+    if asked is not None and exhausted(asked, replans, now if began is None else began):
+        return False
+    return (asked is not None and asked.retries is not None) or replans < MIN_PLANS or now - started <= PLANNING_SECONDS
 
 
 class _Work:

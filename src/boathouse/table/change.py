@@ -87,7 +87,8 @@ class Change:
 
     `planned` is the snapshot that it was computed from; None creates a table. `isolation` None is what the table asks
     for, else serializable. `data_change` is false if the rows of the table stay the same, as in a compaction. `map` is
-    where a format does large work of the commit itself, None in process.
+    where a format does large work of the commit itself, None in process. `replans` is how often its write was planned
+    before, and `began` when the first of those plans was committed, by the monotonic clock.
     """
 
     format: str
@@ -105,6 +106,8 @@ class Change:
     metadata: Mapping[str, str] = field(default_factory=dict)
     metrics: Mapping[str, int] = field(default_factory=dict)
     map: MapFunction | None = field(default=None, compare=False, repr=False)
+    replans: int = 0
+    began: float | None = None
 
     def all(self, kind: type[E]) -> Iterator[E]:
         """The edits of this kind, in order."""

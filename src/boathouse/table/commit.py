@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field
+from itertools import count
 from typing import cast
 
 from boathouse.bits import system
@@ -24,6 +25,7 @@ from boathouse.errors import (
 from boathouse.storage import PutMode, Stores
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.change import Change
+from boathouse.table.features import CommitRetries
 from boathouse.table.location import CommitId, Version
 from boathouse.table.snapshot import Snapshot, Target
 from boathouse.table.verdict import Conflict, Rebase, Replan
@@ -85,9 +87,9 @@ def commit(target: Target, change: Change, fresh: bool = False) -> CommitOutcome
     been committed: once a put has succeeded or is undecided, nothing is raised.
     """
     clock = system.current()
-    deadline = clock.monotonic() + MAX_SECONDS
+    rules = _Rules.of(target, change)
     since, latest = change.planned, target
-    for attempts in range(1, MAX_ATTEMPTS + 1):
+    for attempts in count(1):
         started = clock.monotonic()
         # The put itself decides whether anybody was faster; reading back, whether it went below a cleaned history.
         known = fresh and attempts == 1 and change.planned is not None
@@ -100,12 +102,55 @@ def commit(target: Target, change: Change, fresh: bool = False) -> CommitOutcome
         outcome = _attempt(target, head, change, attempts)
         if outcome is not None:
             return outcome
-        if clock.monotonic() > deadline:
+        if rules.over(attempts):
             break
-        if attempts <= PAUSED_ATTEMPTS:
-            clock.sleep(clock.random() * (clock.monotonic() - started))
+        rules.pause(attempts, clock.monotonic() - started)
     version = head.version if head is not None else 0
-    return Conflicted((Conflict("busy", version, f"other writers won {attempts} times in a row"),), replan=False)
+    return Conflicted((Conflict("busy", version, rules.message(attempts)),), replan=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """How long one commit is tried: as the table asks, else for very long. `began` is when its write was first tried,
+    and `replans` how often it was planned again before."""
+
+    asked: CommitRetries
+    began: float
+    replans: int
+
+    @classmethod
+    def of(cls, target: Target, change: Change) -> _Rules:
+        asked, now = target.offers(CommitRetries), system.current().monotonic()
+        if asked is None:
+            return cls(CommitRetries(), now, 0)
+        return cls(asked, now if change.began is None else change.began, change.replans)
+
+    def over(self, attempts: int) -> bool:
+        """Whether this attempt was the last one."""
+        return exhausted(self.asked, self.replans + attempts, self.began) or (
+            self.asked.retries is None and attempts >= MAX_ATTEMPTS
+        )
+
+    def pause(self, attempts: int, seconds: float) -> None:
+        """Waits after a lost attempt that took so many seconds: as the table asks, and up to a tenth longer."""
+        clock, wait = system.current(), self.asked.wait(self.replans + attempts)
+        if wait is not None:
+            clock.sleep(wait * (1 + clock.random() / 10))
+        elif attempts <= PAUSED_ATTEMPTS:
+            clock.sleep(clock.random() * seconds)
+
+    def message(self, attempts: int) -> str:
+        asked = f" (the table has {self.asked.named})" if self.asked.named else ""
+        return f"other writers won {self.replans + attempts} times in a row{asked}"
+
+
+def exhausted(asked: CommitRetries, lost: int, began: float) -> bool:
+    """Whether a write that lost so many times is not tried again, by the reference's rules: whatever the time, it is
+    tried a second time, unless the table allows no retry."""
+    if asked.retries is not None and lost > asked.retries:
+        return True
+    total = MAX_SECONDS if asked.total_seconds is None else asked.total_seconds
+    return (lost > 1 or asked.total_seconds is None) and system.current().monotonic() - began > total
 
 
 def _attempt(target: Target, head: Snapshot | None, change: Change, attempts: int) -> CommitOutcome | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
-from boathouse.iceberg.metadata import metrics_modes
+from boathouse.iceberg.metadata import commit_retries, metrics_modes
 from boathouse.iceberg.metadata import updates as u
 from boathouse.iceberg.metadata.apply import apply_all
 from boathouse.iceberg.metadata.document import Json, TableMetadata
@@ -82,6 +82,7 @@ def created(
     )
     properties = {k: v for k, v in create.properties.items() if k not in _NOT_STORED}
     metrics_modes.check(properties, schema)
+    commit_retries.check(properties)
     if properties:
         draft.make(u.SetProperties(properties))
     return draft
@@ -97,7 +98,7 @@ def _empty(version: FormatVersion, now: int) -> Json:
 
 def set_properties(draft: Draft, edit: SetProperties) -> None:
     """Sets properties, and removes those whose value is None; `format-version` upgrades the table. Raises
-    UnsupportedFeatureError for a lower version, InvalidArgumentError for metrics that nobody obeys."""
+    UnsupportedFeatureError for a lower version, InvalidArgumentError for values that nobody obeys."""
     if PROPERTY in edit.properties:
         version = asked_version(edit.properties[PROPERTY])
         if version.number != draft.document[PROPERTY]:
@@ -108,6 +109,7 @@ def set_properties(draft: Draft, edit: SetProperties) -> None:
     gone = tuple(k for k, v in asked.items() if v is None and k in before)
     if any(k.startswith(metrics_modes.PREFIX) for k in changed):
         metrics_modes.check(changed, draft.view("").schema)
+    commit_retries.check(changed)
     if changed:
         draft.make(u.SetProperties(changed))
     if gone:

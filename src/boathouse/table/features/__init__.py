@@ -9,6 +9,7 @@ from boathouse.table.features.clone import Clonable
 from boathouse.table.features.clustering import PROVIDER, Clustering
 from boathouse.table.features.column_statistics import ColumnStatistics
 from boathouse.table.features.commit_files import CommitFiles, CommitRecords
+from boathouse.table.features.commit_retries import CommitRetries
 from boathouse.table.features.examination import Depth, Examination
 from boathouse.table.features.expiry import Expiry, ExpiryRule, HeldFile
 from boathouse.table.features.file_lists import FileLists
@@ -36,6 +37,7 @@ __all__ = [
     "ColumnStatistics",
     "CommitFiles",
     "CommitRecords",
+    "CommitRetries",
     "CompactableLog",
     "Depth",
     "Examination",
