@@ -158,8 +158,9 @@ TRAITS: Final = {
         Traits(
             format="iceberg",
             offers=OF_STORED
-            | {f.CherryPicks, f.ColumnStatistics, f.Expiry, f.FileLists, f.KeyDeletes, f.PlanNotes, f.RecordedPaths}
-            | {f.Refs, f.Restorable, f.RewritableDeletes},
+            | {f.Adoption, f.CherryPicks, f.ColumnStatistics, f.Expiry, f.FileLists, f.KeyDeletes, f.PlanNotes}
+            | {f.RecordedPaths, f.Refs, f.Restorable, f.RewritableDeletes},
+            offers_new=frozenset({f.Adoption}),
             document=".metadata.json",
             data_folder="data",
             metadata_tables=frozenset(NAMES),

@@ -36,7 +36,8 @@ OPERATIONS = (
     "branches and tags", "tags", "catalogs",
     "tables of catalogs created, renamed and dropped", "views", "vacuum",
     "expiry of versions", "removal of orphan files", "restore", "shallow clone",
-    "convert a folder of Parquet files in place", "CHECK constraints", "name the table", "comments", "drop features",
+    "convert a folder of Parquet files in place",
+    "data files added in place", "CHECK constraints", "name the table", "comments", "drop features",
     "statistics of columns", "statistics of partitions",
 )  # fmt: skip
 CONDITIONS = {

@@ -269,8 +269,8 @@ def test_what_is_no_folder_of_parquet_files(tmp_path):
     shutil.rmtree(tmp_path / "_spark_metadata")
     with pytest.raises(errors.UnsupportedFeatureError, match=r"no field ids.*[Ss]et it to name"):
         bh.convert(str(tmp_path), properties={"delta.columnMapping.mode": "id"})
-    with pytest.raises(errors.UnsupportedFeatureError, match="not offered for iceberg tables"):
-        bh.convert(str(tmp_path), format="iceberg")
+    with pytest.raises(errors.UnsupportedFeatureError, match="not offered for lance tables"):
+        bh.convert(str(tmp_path), format="lance")
     bh.convert(str(tmp_path))
     with pytest.raises(errors.AlreadyExistsError):
         bh.convert(str(tmp_path))

@@ -83,6 +83,7 @@ CALLS = {
     "clone": (features.Clonable, lambda t, other: t.clone(other)),
     "compact_log": (features.CompactableLog, lambda t, other: t.compact_log()),
     "conversion of a folder": (features.Adoption, lambda t, other: bh.convert(other, format=t.format)),
+    "add_files": (features.Adoption, lambda t, other: t.add_files(other)),
     "drop_feature": (features.ProtocolFeatures, lambda t, other: t.drop_feature("deletionVectors")),
     "branches and tags": (features.Refs, lambda t, other: len(t.refs)),
     "statistics of columns": (features.ColumnStatistics, lambda t, other: t.compute_statistics()),

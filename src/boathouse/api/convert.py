@@ -35,13 +35,15 @@ def convert(
     metadata: Mapping[str, str] | None = None,
     dry_run: bool = False,
 ) -> WriteResult:
-    """Makes a Delta table of a folder of Parquet files, in place: one commit, and no file is rewritten.
+    """Makes a Delta or Iceberg table of a folder of Parquet files, in place: one commit, and no file is rewritten.
 
     `partition_by` are the columns that the names of folders give (`year=2024/month=1`) and their types: DDL text (`year
     int, month int`), or a schema as in `create`. `timezone` is that of timestamps in names of folders; with `spark` the
     footers are read by executors. Files and folders whose names begin with `_` or `.` are not part of the table.
     Columns are those of all files, by name: one that a file lacks is nullable, and of two types the wider one is the
-    table's. No other writer may add files meanwhile: they would not be part of the table.
+    table's. An Iceberg table finds them by a name mapping, so that files with field ids are refused, and a partition
+    column that is in the files, too, must have the folder's value. No other writer may add files meanwhile: they would
+    not be part of the table.
 
     Raises AlreadyExistsError for a table, NotFoundError for an empty folder, CorruptTableError for a file that is not
     Parquet, InvalidArgumentError for folders that do not fit `partition_by`, SchemaMismatchError for files that do not

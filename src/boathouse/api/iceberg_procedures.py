@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from boathouse import registry
-from boathouse.api.procedures import Called, Procedure, Row, known_options, number_of
+from boathouse.api.procedures import Called, Procedure, Row, entries, known_options, number_of, total
 from boathouse.api.table import Table
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.ops.result import WriteResult
@@ -47,7 +47,7 @@ def _rewrite_data_files(called: Called) -> Iterator[Row]:
         done.files_added,
         _removed_bytes(table, done),
         0,
-        _total(table, done, "removed-delete-files"),
+        total(table, done, "removed-delete-files"),
     )
 
 
@@ -65,7 +65,7 @@ def _rewrite_position_delete_files(called: Called) -> Iterator[Row]:
     table = called.table
     done = table.rewrite_deletes()
     names = ("removed-delete-files", "added-delete-files", "removed-files-size", "added-files-size")
-    yield tuple(_total(table, done, name) for name in names)
+    yield tuple(total(table, done, name) for name in names)
 
 
 def _compute_table_stats(called: Called) -> Iterator[Row]:
@@ -83,31 +83,14 @@ def _compute_table_stats(called: Called) -> Iterator[Row]:
 def _rewrite_manifests(called: Called) -> Iterator[Row]:
     table, given = called.table, called.given
     done = table.rewrite_manifests(given.get("sort_by"), spec_id=given.get("spec_id"))
-    yield _total(table, done, "manifests-replaced"), _total(table, done, "manifests-created")
-
-
-def _total(table: Table, done: WriteResult, name: str) -> int:
-    """The sum of a figure of the summaries of the commits that an operation has just made."""
-    made = frozenset(done.versions)
-    return sum(int(e.metrics.get(name, 0)) for e in _entries(table, done) if e.version in made)
-
-
-def _entries(table: Table, done: WriteResult) -> Any:
-    """The commits from the first to the last of an operation; others may be between them."""
-    left = set(done.versions)
-    for entry in table.refresh().history() if left else ():
-        if not entry.metadata_only:
-            yield entry
-            left.discard(entry.version)
-        if not left:
-            return
+    yield total(table, done, "manifests-replaced"), total(table, done, "manifests-created")
 
 
 def _removed_bytes(table: Table, done: WriteResult) -> int:
     """The size of the data files that the commits removed."""
     snapshot = table._handle.snapshot
     total = 0
-    for entry in _entries(table, done):
+    for entry in entries(table, done):
         if entry.version in done.versions and entry.parent is not None:
             sizes: list[dict[str, int]] = []
             for version in (entry.parent, entry.version):

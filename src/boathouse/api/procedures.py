@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from boathouse.api.table import Table
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+from boathouse.ops.result import WriteResult
+from boathouse.table.history import HistoryEntry
 
 Row = tuple[Any, ...]
 
@@ -74,3 +76,20 @@ def number_of(options: Mapping[str, str], name: str, kind: Callable[[str], Any] 
         raise InvalidArgumentError(
             f"the option {name!r} is {text!r}", advice=f"pass a number: map('{name}', '3')"
         ) from None
+
+
+def total(table: Table, done: WriteResult, name: str) -> int:
+    """The sum of a figure of the summaries of the commits that an operation has just made."""
+    made = frozenset(done.versions)
+    return sum(int(e.metrics.get(name, 0)) for e in entries(table, done) if e.version in made)
+
+
+def entries(table: Table, done: WriteResult) -> Iterator[HistoryEntry]:
+    """The commits from the first to the last of an operation; others may be between them."""
+    left = set(done.versions)
+    for entry in table.refresh().history() if left else ():
+        if not entry.metadata_only:
+            yield entry
+            left.discard(entry.version)
+        if not left:
+            return

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from boathouse.api.arguments import errors_at
 from boathouse.api.detection import formats_at, locate
+from boathouse.api.file_procedures import PROCEDURES as OF_FILES
 from boathouse.api.iceberg_procedures import PROCEDURES
 from boathouse.api.procedures import Called, Parameter, Procedure
 from boathouse.api.ref_procedures import PROCEDURES as OF_REFS
@@ -19,7 +20,7 @@ from boathouse.expr.statement_tree import TableName, Tokens
 from boathouse.storage import Stores
 
 _SCHEMA: Final = "system"
-_BY_NAME: Final[Mapping[str, Procedure]] = {p.name: p for p in (*PROCEDURES, *OF_REFS)}
+_BY_NAME: Final[Mapping[str, Procedure]] = {p.name: p for p in (*PROCEDURES, *OF_REFS, *OF_FILES)}
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse import registry
+from boathouse.api.adding_files import AddingFiles
 from boathouse.api.arguments import errors_at, flag, located, strings
 from boathouse.api.changes import Changes
 from boathouse.api.cleanup import Cleanup
@@ -55,7 +56,7 @@ from boathouse.types import Partitioning, Schema
 History = list[HistoryEntry]
 
 
-class Table(Maintenance, Cleanup, Columns, ColumnRules, Constraints, Features, Statistics, Description):
+class Table(Maintenance, Cleanup, AddingFiles, Columns, ColumnRules, Constraints, Features, Statistics, Description):
     """One table of any format, pinned to the version it has read. Opened by `boathouse.open`, created by
     `boathouse.create`.
 

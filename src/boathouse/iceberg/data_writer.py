@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from boathouse.arrow.ordering import OrderCheck
 from boathouse.bits import system
@@ -16,7 +15,7 @@ from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.metadata.partitions import partition_path
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.shredding import shredding_of
-from boathouse.parquet.stats import schema_leaves
+from boathouse.parquet.stats import schema_leaves, split_offsets
 from boathouse.parquet.write import Layout, ParquetOptions, ParquetWriter
 from boathouse.parquet.written_stats import FileLeaves, FileStats, StatsCollector, struct_of
 from boathouse.storage import join
@@ -169,13 +168,3 @@ class DataFileWriter:
         """Leaves nothing behind."""
         if self._writer is not None:
             self._writer.abort()
-
-
-def split_offsets(metadata: pq.FileMetaData) -> list[int]:
-    """Where each row group starts, ascending."""
-    starts = []
-    for i in range(metadata.num_row_groups):
-        column = metadata.row_group(i).column(0)
-        pages = column.data_page_offset
-        starts.append(min(pages, column.dictionary_page_offset) if column.has_dictionary_page else pages)
-    return sorted(starts)

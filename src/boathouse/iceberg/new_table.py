@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Generic
+from typing import ClassVar, Generic, cast
 
 from boathouse.iceberg import write
+from boathouse.iceberg.adoption import IcebergAdoption
 from boathouse.iceberg.commit.commits import IcebergFirstCommit
 from boathouse.iceberg.metadata.versions import FormatVersion
 from boathouse.iceberg.row_modes import of_profile
@@ -14,6 +15,7 @@ from boathouse.iceberg.snapshot import CAPABILITIES, S, load
 from boathouse.table.attempt import Attempt
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
+from boathouse.table.features import Adoption
 from boathouse.table.location import NEWEST
 from boathouse.table.snapshot import Capabilities, Feature
 from boathouse.table.tasks import WriteContext
@@ -56,5 +58,8 @@ class NewIceberg(Generic[S]):
     def newest(self, put: Attempt | None = None) -> S:
         return load(self.context, NEWEST, self.kind)
 
-    def offers(self, feature: type[Feature]) -> None:
-        """None so far."""
+    def offers(self, feature: type[Feature]) -> Feature | None:
+        """Adoption alone."""
+        if feature is not Adoption:
+            return None
+        return cast("Feature", IcebergAdoption.of_new(self.write_context(""), self.properties, self.version))

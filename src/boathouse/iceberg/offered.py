@@ -9,7 +9,8 @@ from boathouse.table import features
 from boathouse.table.snapshot import Feature
 
 Offered = (
-    features.CherryPicks
+    features.Adoption
+    | features.CherryPicks
     | features.ColumnStatistics
     | features.CommitRecords
     | features.CommitRetries
@@ -36,6 +37,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
     """`Target.offers`."""
     found: Offered | None = None
     match feature:
+        case features.Adoption:
+            from boathouse.iceberg.adoption import IcebergAdoption
+
+            found = IcebergAdoption.of(table)
         case features.CherryPicks:
             from boathouse.iceberg.commit.cherry_pick import IcebergCherryPicks
 

@@ -44,6 +44,8 @@ DEFAULT_TARGET: Final = 512 << 20
 DISTRIBUTION: Final = "write.distribution-mode"
 _DISTRIBUTIONS: Final[Mapping[str, Distribution]] = {"none": "none", "hash": "partition", "range": "range"}
 SHRED: Final = "write.parquet.shred-variants"
+_FORMATS: Final = pa.array(["PARQUET", "ORC", "AVRO"])
+"""By the numbers of `table.units`."""
 
 
 def create(context: TableContext, create: CreateTable) -> tuple[Schema, PartitionSpec, FormatVersion]:
@@ -206,7 +208,7 @@ def added_columns(
         "sequence_number": pa.repeat(pa.scalar(sequence, pa.int64()), rows),
         "content": pa.repeat(pa.scalar(DATA, pa.int32()), rows),
         "file_path": files.column("path").combine_chunks(),
-        "file_format": pa.repeat("PARQUET", rows),
+        "file_format": _FORMATS.take(files.column("format").combine_chunks().cast(pa.int64())),
         "record_count": files.column("rows").combine_chunks(),
         "file_size_in_bytes": files.column("size").combine_chunks(),
         **{name: native.field(name) for name in ("split_offsets", SORT_ORDER)},

@@ -168,7 +168,7 @@ def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], co
         commit=None if commit is None else commit.token,
         files_added=sum(a.num_rows for a in added) + planned.files_added,
         files_removed=planned.files_removed,
-        rows_added=sum(total(o, "inserted") for o in outcomes),
+        rows_added=sum(total(o, "inserted") for o in outcomes) + planned.rows_added,
         rows_updated=sum(total(o, "updated") for o in outcomes),
         rows_deleted=sum(total(o, "deleted") for o in outcomes) + planned.rows_removed,
         rows_copied=sum(total(o, "copied") for o in outcomes),

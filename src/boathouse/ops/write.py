@@ -110,8 +110,8 @@ class Planned:
     """A change to commit, and metrics to report; `change` None: there is nothing to commit.
 
     `recount` gives the removed files and rows if the change follows another snapshot than the planned one. `then` is
-    the rest of the operation, for another commit. `files_added` and `bytes_added` are those that the work did not
-    write.
+    the rest of the operation, for another commit. `files_added`, `rows_added` and `bytes_added` are those that the
+    work did not write.
     """
 
     change: Change | None
@@ -120,6 +120,7 @@ class Planned:
     recount: Callable[[Snapshot], tuple[int, int]] | None = None
     then: Write | None = None
     files_added: int = 0
+    rows_added: int = 0
     bytes_added: int = 0
 
 

@@ -94,9 +94,30 @@ class Range(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Numbers(Message):
+    """The least and the greatest, zigzag."""
+
+    low: int | None = scalar(1, "uint64", optional=True)
+    high: int | None = scalar(2, "uint64", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Texts(Message):
+    """The least and the greatest in UTF-8; long ones are left out."""
+
+    low: bytes | None = scalar(1, "bytes", optional=True)
+    high: bytes | None = scalar(2, "bytes", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Statistics(Message):
+    """`values` are those that are not null; `bytes_on_disk` is the size in the file."""
+
     values: int | None = scalar(1, "uint64", optional=True)
+    numbers: Numbers | None = nested(2, Numbers)
+    texts: Texts | None = nested(4, Texts)
     times: Range | None = nested(9, Range)
+    bytes_on_disk: int | None = scalar(11, "uint64", optional=True)
 
 
 @dataclass(frozen=True, kw_only=True)

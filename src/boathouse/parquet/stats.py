@@ -96,6 +96,17 @@ def chunk_nulls(chunks: Sequence[pq.ColumnChunkMetaData]) -> int | None:
     return None if None in counts else sum(c for c in counts if c is not None)
 
 
+def split_offsets(metadata: pq.FileMetaData) -> list[int]:
+    """Where each row group starts, ascending."""
+    starts = []
+    for i in range(metadata.num_row_groups if metadata.num_columns else 0):
+        column = metadata.row_group(i).column(0)
+        pages, dictionary = column.data_page_offset, column.dictionary_page_offset
+        # Old writers say 0 for none.
+        starts.append(min(pages, dictionary) if column.has_dictionary_page and dictionary else pages)
+    return sorted(starts)
+
+
 def group_bounds(
     chunks: Sequence[pq.ColumnChunkMetaData], stored: pa.DataType, convert: Convert | None, nothing_else: bool
 ) -> Bounds | None:

@@ -327,6 +327,24 @@ def unlabelled(type: DataType) -> DataType:
     return type
 
 
+def without_ids(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The fields without field ids, at every depth."""
+    return tuple(replace(f, id=None, type=_below_without_ids(f.type)) for f in fields)
+
+
+def _below_without_ids(type: DataType) -> DataType:
+    match type:
+        case StructType(fields):
+            return StructType(without_ids(fields))
+        case ListType(element):
+            return ListType(without_ids((element,))[0])
+        case FixedSizeListType(element, size):
+            return FixedSizeListType(without_ids((element,))[0], size)
+        case MapType(key, value):
+            return MapType(*without_ids((key, value)))
+    return type
+
+
 @dataclass(frozen=True)
 class Schema:
     """The columns of a table, in order, with the schema's own metadata. Printed it is one line a column.

@@ -130,7 +130,7 @@ def _transaction(change: Change, winners: Sequence[Winner]) -> Iterator[Conflict
 
 def _metadata_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:
     for edit in change.edits:
-        if isinstance(edit, SetProperties):
+        if isinstance(edit, SetProperties) and not _takes_files(change):
             for key in edit.properties:
                 if planned.properties.get(key) != head.properties.get(key):
                     message = f"property {key} was concurrently set to {head.properties.get(key)!r}"
@@ -164,10 +164,24 @@ def _schema_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSna
         if _assignments_changed(before, after):
             yield Conflict("schema-changed", head.version, "schema or partitioning changed concurrently")
     elif change.edit(AddFiles) is not None:
-        if not _readable(planned.schema.fields, after.schema.fields):
+        if _takes_files(change) and _properties_changed(change, before, after):
+            yield Conflict(
+                "metadata-changed", head.version, "a property that comes with the files changed concurrently"
+            )
+        elif not _readable(planned.schema.fields, after.schema.fields):
             yield Conflict("schema-changed", head.version, "the schema changed in a way that the new files do not fit")
         elif _spec(before) != _spec(after):
             yield Conflict("partitioning-changed", head.version, "the partitioning changed concurrently")
+
+
+def _takes_files(change: Change) -> bool:
+    """Whether the files were there before: then what is set with them follows from the table, and is planned again."""
+    return any(edit.found for edit in change.all(AddFiles))
+
+
+def _properties_changed(change: Change, before: TableMetadata, after: TableMetadata) -> bool:
+    keys = {key for edit in change.all(SetProperties) for key in edit.properties}
+    return any(before.properties.get(key) != after.properties.get(key) for key in keys)
 
 
 def _version_conflicts(change: Change, planned: IcebergSnapshot, head: IcebergSnapshot) -> Iterator[Conflict]:

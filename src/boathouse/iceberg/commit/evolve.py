@@ -3,7 +3,6 @@ Evolution")."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
@@ -146,7 +145,7 @@ def _update_mapping(draft: Draft, before: Schema, where: str) -> None:
     text = metadata.properties.get(NAME_MAPPING)
     if text is not None:
         mapping = NameMapping.parse(text, where).evolved(before, metadata.schema)
-        draft.make(SetProperties({NAME_MAPPING: json.dumps(mapping.json())}))
+        draft.make(SetProperties({NAME_MAPPING: mapping.text()}))
 
 
 def _replace_schema(draft: Draft, edit: ReplaceSchema, where: str) -> None:

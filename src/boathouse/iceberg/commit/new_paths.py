@@ -17,8 +17,8 @@ from boathouse.table.edits import AddFiles
 
 def check_new(change: Change, head: IcebergSnapshot | None) -> None:
     """Raises InvalidArgumentError for a path that is added twice, that the change removes, or, of files that were there
-    before the write, that the manifests of `head` have, live or deleted. Those that were just written have names of
-    their own."""
+    before the write, that the manifests of `head` have, live or deleted, unless these may come back. Those that were
+    just written have names of their own."""
     added = change.added
     if added is None:
         return
@@ -31,19 +31,21 @@ def check_new(change: Change, head: IcebergSnapshot | None) -> None:
         back = paths.filter(pc.is_in(paths, change.removed.column("path").combine_chunks()))
         if len(back):
             raise _refused(back[0].as_py(), "the commit removes it", where)
-    found = {p for edit in change.all(AddFiles) if edit.found for p in edit.outcomes.column("path").to_pylist()}
-    if found and head is not None:
-        for path in _known(head):
-            if path in found:
-                raise _refused(path, "the table has it, or had it and deleted it", where)
+    for edit in change.all(AddFiles):
+        if edit.found and head is not None:
+            found = frozenset(edit.outcomes.column("path").to_pylist())
+            for path in _known(head, edit.again):
+                if path in found:
+                    why = "the table has it" if edit.again else "the table has it, or had it and deleted it"
+                    raise _refused(path, why, where)
 
 
-def _known(head: IcebergSnapshot) -> Iterator[str]:
+def _known(head: IcebergSnapshot, live_only: bool) -> Iterator[str]:
     """The URIs of all data files that the manifests of a snapshot name."""
     listing = head.listing
     for source in listing.data_manifests:
         uri = head.paths.uri(source.path)
-        files = listing.reader.entries(source, uri, listing.verify).files(live_only=False)
+        files = listing.reader.entries(source, uri, listing.verify).files(live_only)
         yield from head.paths.uris(files.paths()).to_pylist()
 
 

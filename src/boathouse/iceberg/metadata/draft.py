@@ -11,6 +11,7 @@ from boathouse.iceberg.metadata import commit_retries, metrics_modes
 from boathouse.iceberg.metadata import updates as u
 from boathouse.iceberg.metadata.apply import apply_all
 from boathouse.iceberg.metadata.document import Json, TableMetadata
+from boathouse.iceberg.metadata.name_mapping import NAME_MAPPING, mapping_of
 from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, spec_fields_json
 from boathouse.iceberg.metadata.rules import sortable
 from boathouse.iceberg.metadata.schemas import schema_json
@@ -83,6 +84,8 @@ def created(
     properties = {k: v for k, v in create.properties.items() if k not in _NOT_STORED}
     metrics_modes.check(properties, schema)
     commit_retries.check(properties)
+    if create.adopts:
+        properties.setdefault(NAME_MAPPING, mapping_of(schema).text())
     if properties:
         draft.make(u.SetProperties(properties))
     return draft

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -72,15 +73,34 @@ class NameMapping:
                 return None
         return None if found is None else found.id
 
+    def knows(self, path: tuple[str, ...]) -> bool:
+        """Whether a field of a file is named at all; one without an id is ignored."""
+        fields = self.fields
+        for name in path[:-1]:
+            found = fields.by_name.get(name)
+            if found is None:
+                return False
+            fields = found.fields
+        return path[-1] in fields.by_name
+
     def json(self) -> list[dict[str, Any]]:
         """The form in which it is stored."""
         return self.fields.json()
+
+    def text(self) -> str:
+        """The table property."""
+        return json.dumps(self.json())
 
     def evolved(self, before: Schema, after: Schema) -> NameMapping:
         """The mapping after a change of the schema: new fields are added under their names, renamed ones get another
         name and keep the old one, and a name that is given to another field is taken from its former one."""
         names = {f.id: f.name for _, f in before.walk()}
         return NameMapping(_evolved(self.fields, names, after.fields))
+
+
+def mapping_of(schema: Schema) -> NameMapping:
+    """The mapping of a table whose files have the columns' own names."""
+    return NameMapping(MappedFields(tuple(map(_new, schema))))
 
 
 def _parsed(fields: Sequence[Mapping[str, Any]], depth: int = 0) -> MappedFields:

@@ -16,7 +16,7 @@ from boathouse import registry
 from boathouse.arrow.cast import cast
 from boathouse.bits.names import Names
 from boathouse.bits.zones import Zone
-from boathouse.errors import InvalidArgumentError, NotFoundError, UnsupportedFeatureError
+from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.identifiers import quote
 from boathouse.storage import ObjectInfo, Storage
 from boathouse.table.context import TableContext
@@ -47,9 +47,11 @@ _TYPES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """`path` is raw and relative to the folder; `values` are the strings of the partitions that it names, None null."""
+    """`path` is raw and relative to the folder, `uri` is where it is; `values` are the strings of the partitions that
+    its path names, None null."""
 
     path: str
+    uri: str
     info: ObjectInfo
     values: Mapping[str, str | None]
 
@@ -58,7 +60,7 @@ def found_files(context: TableContext, partitions: Schema) -> list[FoundFile]:
     """The files in the folder and below, by path, without hidden ones and those in hidden folders: whose names begin
     with `_` or `.`, unless it is that of a partition column.
 
-    Raises NotFoundError if there are none, UnsupportedFeatureError for another table below and for the output of a
+    Raises UnsupportedFeatureError for another table below and for the output of a
     stream, InvalidArgumentError for a folder name that cannot be read.
     """
     storage, root = context.stores.resolve(context.location.uri)
@@ -73,12 +75,8 @@ def found_files(context: TableContext, partitions: Schema) -> list[FoundFile]:
                 inside += [f for f in folders if not _hidden(f.rpartition("/")[2], names)]
                 found += [f for f in files if not f.key.rpartition("/")[2].startswith((".", "_"))]
             level = inside
-    if not found:
-        raise NotFoundError(
-            "there are no files to make a table of", where=str(context), advice="pass a folder of Parquet files"
-        )
     start = len(root) + 1 if root else 0
-    return [_file(info, start, storage) for info in sorted(found, key=lambda f: f.key)]
+    return [file_at(info, start, storage) for info in sorted(found, key=lambda f: f.key)]
 
 
 def _hidden(name: str, partitions: Names) -> bool:
@@ -111,10 +109,17 @@ def _check_folder(
                 )
 
 
-def _file(info: ObjectInfo, start: int, storage: Storage) -> FoundFile:
-    path = info.key[start:]
+def file_at(info: ObjectInfo, start: int, storage: Storage) -> FoundFile:
+    """A file, whose path begins at this place of its key. Raises InvalidArgumentError for a folder name that cannot be
+    read."""
+    path, uri = info.key[start:], storage.uri(info.key)
+    return FoundFile(path, uri, info, folder_values(path.rpartition("/")[0], uri))
+
+
+def folder_values(folders: str, where: str) -> dict[str, str | None]:
+    """What the names of these folders say: `year=2024/month=1`. Raises InvalidArgumentError."""
     values: dict[str, str | None] = {}
-    for folder in path.split("/")[:-1]:
+    for folder in folders.split("/"):
         name, sign, text = folder.partition("=")
         if not sign or not name:
             continue
@@ -122,17 +127,17 @@ def _file(info: ObjectInfo, start: int, storage: Storage) -> FoundFile:
             name, value = unquote(name, errors="strict"), unquote(text, errors="strict")
         except UnicodeDecodeError as error:
             raise InvalidArgumentError(
-                f"the folder name {folder!r} is not percent-encoded UTF-8",
-                where=storage.uri(info.key),
-                advice="rename the folder",
+                f"the folder name {folder!r} is not percent-encoded UTF-8", where=where, advice="rename the folder"
             ) from error
         if name in values:
-            raise InvalidArgumentError(f"the path has `{name}` twice", where=storage.uri(info.key))
+            raise InvalidArgumentError(f"the path has `{name}` twice", where=where)
         values[name] = None if text == HIVE_NULL or value == "" else value
-    return FoundFile(path, info, values)
+    return values
 
 
-def partition_arrays(files: Sequence[FoundFile], partitions: Schema, root: str, zone: Zone | None) -> list[pa.Array]:
+def partition_arrays(
+    files: Sequence[FoundFile], partitions: Schema, zone: Zone | None, advice: str | None = None
+) -> list[pa.Array]:
     """The value of each partition column for each file, by Spark's CAST; `zone` is that of timestamps without one.
 
     Raises InvalidArgumentError if the folders' names are not those of the columns, or a value is not of its type.
@@ -140,20 +145,20 @@ def partition_arrays(files: Sequence[FoundFile], partitions: Schema, root: str, 
     for f in partitions:
         if not isinstance(f.type, _TYPES):
             raise InvalidArgumentError(f"`{f.name}` of type {f.type} cannot be read from the name of a folder")
-    strings = [_strings(f, partitions, f"{root}/{f.path}") for f in files]
-    return [_typed([t[i] for t in strings], f, files, root, zone) for i, f in enumerate(partitions)]
+    strings = [_strings(f, partitions) for f in files]
+    return [_typed([t[i] for t in strings], f, files, zone, advice) for i, f in enumerate(partitions)]
 
 
-def _strings(file: FoundFile, partitions: Schema, uri: str) -> list[str | None]:
+def _strings(file: FoundFile, partitions: Schema) -> list[str | None]:
     names = Names(file.values)
     places = [names.at(f.name) for f in partitions]
     if len(file.values) != len(partitions) or any(len(at) != 1 for at in places):
-        _refuse_names(file, partitions, uri)
+        _refuse_names(file, partitions)
     values = list(file.values.values())
     return [values[at[0]] for at in places]
 
 
-def _refuse_names(file: FoundFile, partitions: Schema, uri: str) -> NoReturn:
+def _refuse_names(file: FoundFile, partitions: Schema) -> NoReturn:
     found = ", ".join(f"`{n}`" for n in file.values) or "none"
     named = ", ".join(f"`{n}`" for n in partitions.names) or "none"
     advice = "leave partition_by out"
@@ -163,7 +168,7 @@ def _refuse_names(file: FoundFile, partitions: Schema, uri: str) -> NoReturn:
         )
     raise InvalidArgumentError(
         f"the folders of this file name the partition columns {found}; partition_by names {named}",
-        where=uri,
+        where=file.uri,
         advice=advice,
     )
 
@@ -179,7 +184,7 @@ def _guess(text: str | None) -> str:
 
 
 def _typed(
-    strings: Sequence[str | None], field: Field, files: Sequence[FoundFile], root: str, zone: Zone | None
+    strings: Sequence[str | None], field: Field, files: Sequence[FoundFile], zone: Zone | None, advice: str | None
 ) -> pa.Array:
     given = pa.array(strings, pa.string())
     if isinstance(field.type, BinaryType):
@@ -192,7 +197,7 @@ def _typed(
         at = bad.to_pylist().index(True)
         raise InvalidArgumentError(
             f"{strings[at]!r} in the path of this file is not a {field.type}, which `{field.name}` is",
-            where=f"{root}/{files[at].path}",
-            advice=f"pass another type in partition_by, such as `{field.name} string`",
+            where=files[at].uri,
+            advice=advice or f"pass another type in partition_by, such as `{field.name} string`",
         )
     return found

@@ -17,13 +17,14 @@ class AddFiles:
 
     `sequence` None is inherited from the commit. A compaction keeps the one that it read at: deletes that were
     committed since must apply to its files. `clustered`: by the columns that the table names. `found`: the files were
-    there before this write, so that the table may know them.
+    there before this write, so that the table may know them; `again`: what it had and deleted may come back.
     """
 
     outcomes: pa.Table
     sequence: int | None = None
     clustered: bool = False
     found: bool = False
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
