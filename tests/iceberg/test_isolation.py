@@ -1,14 +1,12 @@
 """What concurrent commits do to an operation, by its isolation level; and to a compaction."""
 
 import json
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
-from rivals import with_rival
+from rivals import verdicts, with_rival
 
 import boathouse as bh
-from boathouse.ops import run as runner
 from boathouse.table.verdict import Rebase
 
 ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "p": ["a", "a", "b", "b", "c", "c"]})
@@ -31,29 +29,6 @@ RIVALS = {
     "a column": lambda t: t.add_column("more", "int"),
     "a property": lambda t: t.set_properties({"x": "y"}),
 }
-
-
-class Stopped(Exception):
-    """Before anything is committed."""
-
-
-def verdicts(monkeypatch, table, operation, rival):
-    """What the commit of the operation finds after the rival's, without a level of its own and under both."""
-    inner, found = runner.commit, {}
-
-    def commit(target, change, fresh=False):
-        monkeypatch.setattr(runner, "commit", inner)
-        rival(bh.open(table.uri))
-        head = target.newest()
-        for level in (None, "serializable", "snapshot"):
-            found[level] = head.commits.check(replace(change, isolation=level), head.commits.winners(change.planned))
-        raise Stopped
-
-    monkeypatch.setattr(runner, "commit", commit)
-    with pytest.raises(Stopped):
-        operation(table)
-    monkeypatch.setattr(runner, "commit", inner)
-    return found
 
 
 def two_files(make, mode, **properties):
