@@ -10,11 +10,11 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from harness import DATA, Case, alternate, fresh, lineitem, record
+from kept import Kept
 from local import data
 from row_changes import KEYS, news
 
@@ -27,27 +27,6 @@ MODES = {f"write.{operation}.mode": "merge-on-read" for operation in ("delete", 
 KINDS = {"vectors": {"format-version": "3"}, "positions": {"format-version": "2"}}
 ONE_PERCENT = "l_orderkey % 100 = 7"
 FILES = 8
-
-
-@dataclass(frozen=True)
-class Kept:
-    """A table, and its files when it was made: what is done to it can be undone."""
-
-    path: Path
-    files: frozenset[Path]
-
-    @staticmethod
-    def of(path: Path) -> Kept:
-        return Kept(path, frozenset(p for p in path.rglob("*") if p.is_file()))
-
-    def undo(self) -> None:
-        """No metadata of the kept files names one that is removed."""
-        for file in [p for p in self.path.rglob("*") if p.is_file() and p not in self.files]:
-            file.unlink()
-        newest = max(int(p.name[1:].split(".")[0]) for p in self.path.glob("metadata/v*.metadata.json"))
-        (self.path / "metadata" / "version-hint.text").write_text(str(newest))
-        for checksum in self.path.glob("metadata/.version-hint.text.crc"):
-            checksum.unlink()
 
 
 def ours(kind: str) -> Kept:
