@@ -33,7 +33,7 @@ OPERATIONS = (
     "upsert by equality deletes", "metadata tables", "streams, each row once", "SQL", "rename columns", "drop columns",
     "widen columns",
     "several changes of columns at once", "SQL of partition fields, orders and identifiers",
-    "branches and tags", "tags", "catalogs",
+    "branches and tags", "catalogs",
     "tables of catalogs created, renamed and dropped", "views", "vacuum",
     "expiry of versions", "removal of orphan files", "restore", "shallow clone",
     "convert a folder of Parquet files in place",
@@ -45,7 +45,7 @@ CONDITIONS = {
     ("delta", "drop columns"): "where `delta.columnMapping.mode` is name or id",
     ("delta", "widen columns"): "where `delta.enableTypeWidening` is true",
     ("iceberg", "views"): "read",
-    ("lance", "tags"): "read",
+    ("lance", "branches and tags"): "tags are read",
 }
 ICEBERG_WRITTEN = (
     "format version 1", "format version 2", "format version 3", "row lineage", "partition evolution", "column defaults",

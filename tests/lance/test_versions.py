@@ -167,7 +167,7 @@ def test_versions_by_time(kit, numbers):
         kit.load(At(timestamp_ms=first.timestamp_ms - 10_000))
 
 
-@pytest.mark.feature("tags", format="lance", engine="either")
+@pytest.mark.feature("branches and tags", format="lance", engine="either")
 def test_versions_by_tag(kit, numbers):
     kit.pylance(numbers)
     kit.pylance(numbers, mode="append")
