@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boathouse.arrow.schema import to_arrow
-from boathouse.parquet.bounds import truncate_lower, truncate_upper
+from boathouse.parquet.bounds import truncate_lower, truncate_texts, truncate_upper
 from boathouse.parquet.read import SourceColumn
 from boathouse.parquet.schema import to_parquet_schema
 from boathouse.parquet.source import open_source
@@ -244,6 +244,20 @@ def test_truncated_bytes_still_bound(data: bytes, length: int) -> None:
     upper = truncate_upper(data, length)
     assert truncate_lower(data, length) <= data
     assert upper is None or (upper >= data and (len(upper) <= length or upper == data))
+
+
+_EDGES = st.sampled_from("ab~\x7f\x80\u00ff\u07ff\u0800\ud7ff\ue000\uffff\U0010ffff\0")
+
+
+@given(st.lists(st.none() | st.text(st.characters() | _EDGES, max_size=6), max_size=8), st.integers(1, 4))
+def test_columns_of_texts_are_truncated_alike(texts: list[str | None], length: int) -> None:
+    column = pa.array(texts, pa.string())
+    for part in (column, column.slice(1), pa.array(["x", *texts], pa.string())[1:]):
+        lower, upper = truncate_texts(part, part, length)
+        upper.validate(full=True)
+        for found, cut in ((lower, truncate_lower), (upper, truncate_upper)):
+            values = [None if t is None else cut(t, length) for t in part.to_pylist()]
+            assert found.to_pylist() == [None if v is None else v.encode() for v in values]
 
 
 def test_truncation_at_the_edges() -> None:

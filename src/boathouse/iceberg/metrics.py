@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from boathouse.iceberg.manifests.columns import MAPS, TYPES, map_array
 from boathouse.iceberg.manifests.values import encode, encode_numbers, number_kind, physical_list, truncated
 from boathouse.iceberg.metadata.metrics_modes import Mode
+from boathouse.parquet.bounds import truncate_texts
 from boathouse.parquet.stats import schema_leaves
 from boathouse.types import DataType, FloatType, NullType, Schema
 
@@ -49,6 +50,10 @@ def _bounds(lower: pa.Array, upper: pa.Array, type: DataType, width: int | None)
     kind = number_kind(type)
     if kind is not None:
         return encode_numbers(lower, kind), encode_numbers(upper, kind)
+    if pa.types.is_string(lower.type):
+        return (
+            (lower.cast(pa.binary()), upper.cast(pa.binary())) if width is None else truncate_texts(lower, upper, width)
+        )
     pairs = zip(physical_list(lower, type), physical_list(upper, type))
     cut = [truncated(low, high, width) for low, high in pairs]
     made = [pa.array([encode(pair[i], type) for pair in cut], pa.binary()) for i in (0, 1)]

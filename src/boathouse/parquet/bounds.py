@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from decimal import Context, Decimal
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -132,6 +133,31 @@ def truncate_upper(value: Any, length: int) -> Any:
     if len(value) <= length:
         return value
     return _raise_text(value[:length]) if isinstance(value, str) else _raise_bytes(value[:length])
+
+
+def truncate_texts(lower: pa.Array, upper: pa.Array, length: int) -> tuple[pa.Array, pa.Array]:
+    """`truncate_lower` and `truncate_upper` of whole columns, as UTF-8."""
+    low, cut = (pc.utf8_slice_codeunits(texts, 0, length).cast(pa.binary()) for texts in (lower, upper))
+    longer = pc.fill_null(pc.greater(pc.utf8_length(upper), length), False)
+    at = np.flatnonzero(longer.to_numpy(zero_copy_only=False))
+    if not len(at):
+        return low, cut
+    nulls, offsets, data = cut.buffers()
+    assert cut.offset == 0
+    changed = np.frombuffer(data, np.uint8).copy()
+    last = np.frombuffer(offsets, np.int32, len(cut) + 1)[1:][at] - 1
+    # What ends in such a byte ends in one code point, whose next one has one byte too.
+    plain = changed[last] < 0x7F
+    changed[last[plain]] += 1
+    raised = pa.BinaryArray.from_buffers(cut.type, len(cut), [nulls, offsets, pa.py_buffer(changed)])
+    rest = at[~plain]
+    if not len(rest):
+        return low, raised
+    mask = np.zeros(len(cut), np.bool_)
+    mask[rest] = True
+    texts = [truncate_upper(text, length) for text in upper.take(pa.array(rest)).to_pylist()]
+    values = pa.array([None if text is None else text.encode() for text in texts], cut.type)
+    return low, pc.replace_with_mask(raised, mask, values)
 
 
 def _raise_text(text: str) -> str | None:
