@@ -49,10 +49,10 @@ CONDITIONS = {
 }
 ICEBERG_WRITTEN = (
     "format version 1", "format version 2", "format version 3", "row lineage", "partition evolution", "column defaults",
-    "sort orders", "metrics modes", "deletion vectors", "position delete files",
+    "sort orders", "metrics modes", "deletion vectors", "position delete files", "ORC and Avro files",
 )  # fmt: skip
 ICEBERG_READ = (
-    "ORC and Avro files", "equality delete files", "relocated tables",
+    "equality delete files", "relocated tables",
 )  # fmt: skip
 ICEBERG_REFUSED = ("encryption",)
 _REWRITTEN = "their files are rewritten without them"

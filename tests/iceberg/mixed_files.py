@@ -134,7 +134,7 @@ def value(type, chance, null=0.2):
     if pa.types.is_list(type):
         return [value(type.value_type, chance) for _ in range(chance.choice((0, 1, 2, 20)))]
     low, high = next(v for k, v in LIMITS.items() if str(type).startswith(k[:-1]))
-    return chance.choice((low, high, 0, -1, 1, chance.randint(low, high)))
+    return max(low, chance.choice((low, high, 0, -1, 1, chance.randint(low, high))))
 
 
 def column(type, values):
@@ -143,13 +143,15 @@ def column(type, values):
         return pa.array(values, pa.int32() if pa.types.is_date(type) else pa.int64()).view(type)
     if pa.types.is_struct(type):
         children = [column(f.type, [None if v is None else v[f.name] for v in values]) for f in type]
-        return pa.StructArray.from_arrays(children, fields=list(type), mask=pa.array([v is None for v in values]))
+        return pa.StructArray.from_arrays(
+            children, fields=list(type), mask=pa.array([v is None for v in values], pa.bool_())
+        )
     if pa.types.is_list(type) or pa.types.is_map(type):
         ends, flat = [0], []
         for v in values:
             flat += v or []
             ends.append(len(flat))
-        valid = pa.array([v is not None for v in values]).buffers()[1]
+        valid = pa.array([v is not None for v in values], pa.bool_()).buffers()[1]
         offsets = pa.array(ends, pa.int32()).buffers()[1]
         if pa.types.is_map(type):
             inner = pa.StructArray.from_arrays(

@@ -202,7 +202,7 @@ def test_what_cannot_be_obeyed_is_refused_before_anything_is_written(root):
     t = create(root)
     t.append(rows(1, 2, 3))
     for properties, error, words in (
-        ({"write.delete.format.default": "avro"}, UnsupportedFeatureError, "delete files are written as avro"),
+        ({"write.delete.format.default": "lance"}, UnsupportedFeatureError, "delete files are written as lance"),
         ({"write.delete.format.default": None, "write.delete.granularity": "table"}, InvalidArgumentError, "'table'"),
     ):
         t.set_properties(properties)

@@ -226,6 +226,12 @@ def _blocks(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> Iterator[tuple
 def container(schema: Schema, blocks: Iterable[tuple[int, bytes]], metadata: Mapping[str, str], codec: str) -> bytes:
     """A container file of these blocks of encoded records, each with its number of them. `codec`: null, deflate or
     zstandard."""
+    head, sync = opening(schema, metadata, codec)
+    return b"".join((head, *(stored_block(count, block, codec, sync) for count, block in blocks)))
+
+
+def opening(schema: Schema, metadata: Mapping[str, str], codec: str) -> tuple[bytes, bytes]:
+    """The header of a file, and the marker after each of its blocks."""
     out = io.BytesIO()
     out.write(MAGIC)
     entries = {"avro.schema": json.dumps(schema), "avro.codec": codec, **metadata}
@@ -236,22 +242,24 @@ def container(schema: Schema, blocks: Iterable[tuple[int, bytes]], metadata: Map
     out.write(b"\x00")
     sync = system.current().uuid4().bytes
     out.write(sync)
-    for count, block in blocks:
-        body = _compress(block, codec)
-        out.write(long_bytes(count) + long_bytes(len(body)) + body + sync)
-    return out.getvalue()
+    return out.getvalue(), sync
 
 
-def _compress(data: bytes, codec: str) -> bytes:
+def stored_block(count: int, data: bytes, codec: str, sync: bytes, level: int | None = None) -> bytes:
+    """A block of so many records, as a file with this codec and marker has it."""
+    body = _compress(data, codec, level)
+    return b"".join((long_bytes(count), long_bytes(len(body)), body, sync))
+
+
+def _compress(data: bytes, codec: str, level: int | None) -> bytes:
     match codec:
         case "null":
             return data
         case "deflate":
-            squeeze = zlib.compressobj(6, zlib.DEFLATED, -15)
+            squeeze = zlib.compressobj(6 if level is None else level, zlib.DEFLATED, -15)
             return squeeze.compress(data) + squeeze.flush()
+        case "snappy":
+            return bytes(pa.compress(data, codec="snappy", asbytes=True)) + zlib.crc32(data).to_bytes(4, "big")
         case "zstandard":
-            sink = pa.BufferOutputStream()
-            with pa.CompressedOutputStream(sink, "zstd") as stream:
-                stream.write(data)
-            return bytes(sink.getvalue().to_pybytes())
+            return bytes(pa.Codec("zstd", compression_level=level).compress(data, asbytes=True))
     raise UnsupportedFeatureError(f"Avro codec {codec} is not offered")

@@ -3,7 +3,7 @@ record. Nothing is done for each record in Python."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.arrow.binary_scalars import binary_scalar
+from boathouse.arrow.layouts import members
 
 Schema = Any
 Longs = npt.NDArray[np.int64]
@@ -27,7 +28,17 @@ def blocks(columns: Mapping[str, pa.Array], schema: Schema, rows: int) -> Iterat
     """The records, block by block, with the number of each block's. `columns` are the fields of the schema by name,
     those of records in it by their path, joined by dots; a field without a column is null. The column of a record is
     its encoded bytes."""
-    whole = _whole(_record(columns, schema, "", rows), rows)
+    yield from _cut_blocks(_whole(_record(columns, schema, "", rows), rows), rows)
+
+
+def row_blocks(columns: Sequence[pa.Array], schema: Schema, rows: int) -> Iterator[tuple[int, bytes]]:
+    """The same of rows of any types; the columns are `arrow.normal`, one for each field of the schema, and have nulls
+    where it is a union alone."""
+    parts = [_value(column, f["type"]) for column, f in zip(columns, schema["fields"], strict=True)]
+    yield from _cut_blocks(_whole(_joined(parts), rows), rows)
+
+
+def _cut_blocks(whole: pa.BinaryArray, rows: int) -> Iterator[tuple[int, bytes]]:
     _, offsets, data = whole.buffers()
     ends = np.frombuffer(offsets, np.int32, rows + 1, whole.offset * 4).astype(np.int64)
     first = 0
@@ -60,11 +71,20 @@ def _record(columns: Mapping[str, pa.Array], schema: Schema, above: str, rows: i
 
 
 def _field(array: pa.Array | None, schema: Schema) -> Part:
-    if not isinstance(schema, list):
-        if array is None or array.null_count:
+    if array is None:
+        if not isinstance(schema, list):
             raise ValueError(f"a value of {schema} is missing")
+        return _NULL
+    if array.null_count and not isinstance(schema, list):
+        raise ValueError(f"a value of {schema} is missing")
+    return _value(array, schema)
+
+
+def _value(array: pa.Array, schema: Schema) -> Part:
+    """The bytes of each value; those of nulls are undefined in a type that is no union."""
+    if not isinstance(schema, list):
         return encoded(array, schema)
-    if array is None or array.null_count == len(array):
+    if array.null_count == len(array):
         return _NULL
     values = encoded(array, next(s for s in schema if s != "null"))
     if not array.null_count:
@@ -110,6 +130,12 @@ def encoded(array: pa.Array, schema: Schema) -> pa.BinaryArray:
             return _fixed(array, int(schema["size"]))
         case "array":
             return _array(array, schema["items"])
+        case "map":
+            fields = [{"name": "key", "type": "string"}, {"name": "value", "type": schema["values"]}]
+            return _array(array, {"type": "record", "fields": fields})
+        case "record":
+            parts = [_value(child, f["type"]) for child, f in zip(members(array), schema["fields"], strict=True)]
+            return _whole(_joined(parts), len(array))
     raise TypeError(f"{schema} is not written by columns")
 
 
@@ -125,16 +151,15 @@ def _longs(array: pa.Array, kind: str) -> Longs:
 
 
 def _array(array: pa.Array, items: Schema) -> pa.BinaryArray:
-    """A list of numbers, or a map."""
+    """A list, or a map as one of its entries."""
     offsets = np.asarray(array.offsets, np.int64)
     first, last = (int(offsets[0]), int(offsets[-1])) if len(offsets) else (0, 0)
     if isinstance(array, pa.MapArray):
         pairs = {f["name"]: f["type"] for f in items["fields"]}
         key, value = (c.slice(first, last - first) for c in (array.keys, array.items))
-        parts = [encoded(key, pairs["key"]), encoded(value, pairs["value"])]
-        values = pc.binary_join_element_wise(*parts, _NOTHING)
+        values = _whole(_joined([encoded(key, pairs["key"]), _value(value, pairs["value"])]), last - first)
     else:
-        values = encoded(array.values.slice(first, last - first), items)
+        values = _whole(_value(array.values.slice(first, last - first), items), last - first)
     rows = pa.ListArray.from_arrays(pa.array((offsets - first).astype(np.int32)), values)
     counts = varints(np.diff(offsets))
     whole = pc.binary_join_element_wise(counts, pc.binary_join(rows, _NOTHING), binary_scalar(_END), _NOTHING)

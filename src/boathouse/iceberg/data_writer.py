@@ -1,4 +1,4 @@
-"""The Parquet data files of one write, and their rows of OUTCOMES; runs on executors."""
+"""The data files of one write, and their rows of OUTCOMES; runs on executors."""
 
 from __future__ import annotations
 
@@ -11,16 +11,14 @@ import pyarrow as pa
 from boathouse.arrow.ordering import OrderCheck
 from boathouse.bits import system
 from boathouse.errors import ConstraintViolationError
+from boathouse.iceberg.file_writers import Stored, StoredFile, stored_files
 from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.metadata.partitions import partition_path
-from boathouse.parquet.schema import to_parquet_schema
-from boathouse.parquet.shredding import shredding_of
-from boathouse.parquet.stats import schema_leaves, split_offsets
-from boathouse.parquet.write import Layout, ParquetOptions, ParquetWriter
-from boathouse.parquet.written_stats import FileLeaves, FileStats, StatsCollector, struct_of
+from boathouse.parquet.stats import schema_leaves
+from boathouse.parquet.written_stats import FileLeaves, struct_of
 from boathouse.storage import join
 from boathouse.table.tasks import WriteContext
-from boathouse.table.units import KIND_OF, PARQUET, outcome_rows, outcomes_schema, partition_type, stats_type
+from boathouse.table.units import KIND_OF, outcome_rows, outcomes_schema, partition_type, stats_type
 from boathouse.types import INT64, STRING, Field, Schema
 
 NATIVE: Final = pa.struct(
@@ -56,10 +54,7 @@ def outcomes(context: WriteContext) -> pa.Schema:
 class _Closed:
     uri: str
     partition: Mapping[int, object]
-    size: int
-    rows: int
-    offsets: list[int]
-    stats: FileStats
+    stored: Stored
     sorted: bool
 
     @property
@@ -74,48 +69,33 @@ class DataFiles:
         self.context = context
         options = context.options
         if context.content in _OF_ROWS:
-            options = {**options, **options.get(OF_DELETES, {})}
-        self.options = ParquetOptions(
-            compression=options.get("compression", "zstd"),
-            compression_level=options.get("compression_level"),
-            row_group_bytes=options.get("row_group_bytes", 128 << 20),
-        )
+            options = options.get(OF_DELETES, options)
         self.rows = stored_rows(context)
-        self._plain = Layout.of(to_parquet_schema(self.rows))
-        self._layout: Layout | None = None
         self.leaves = FileLeaves(self.rows if context.content == "positions" else context.schema)
+        self.stored = stored_files(context, self.rows, self.leaves, options)
         self._schema = outcomes(context)
 
     def open(self, partition: Mapping[int, object]) -> DataFileWriter:
         return DataFileWriter(self, partition)
 
-    def layout(self, first: pa.RecordBatch | None) -> Layout:
-        """The layout of all files, in which variants are shredded by what the first rows hold, if the table wants
-        it."""
-        if self._layout is None:
-            shred = first is not None and self.context.options.get("shred")
-            by = shredding_of(self.leaves.leaves, first, lambda path: path) if shred else {}
-            self._layout = Layout.of(self._plain.schema, by) if by else self._plain
-        return self._layout
-
     def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
-        leaves = self.leaves.columns([c.stats for c in closed])
+        leaves = self.leaves.columns([c.stored.stats for c in closed])
         sizes = [list(row) for row in zip(*(leaf.sizes for leaf in leaves))]
         native = [
             pa.array(sizes or [[]] * len(closed), pa.list_(pa.int64())),
-            pa.array([c.offsets for c in closed], pa.list_(pa.int64())),
+            pa.array([c.stored.offsets for c in closed], pa.list_(pa.int64())),
             pa.array([self.context.options[SORT_ORDER] if c.sorted else None for c in closed], pa.int32()),
         ]
         spec = self.context.spec
         known = {
             "path": [c.uri for c in closed],
-            "size": [c.size for c in closed],
-            "rows": [c.rows for c in closed],
+            "size": [c.stored.size for c in closed],
+            "rows": [c.stored.rows for c in closed],
             "partition": [{str(f.id): c.partition.get(f.id) for f in spec} for c in closed],
             "stats": struct_of(leaves, len(closed)),
             "native": pa.StructArray.from_arrays(native, fields=list(NATIVE)),
         }
-        return outcome_rows(self._schema, KIND_OF[self.context.content], PARQUET, spec.id, known)
+        return outcome_rows(self._schema, KIND_OF[self.context.content], self.stored.format, spec.id, known)
 
 
 class DataFileWriter:
@@ -125,22 +105,15 @@ class DataFileWriter:
         self._partition = partition
         context = files.context
         kind = "-deletes" if context.content in _OF_ROWS else ""
-        name = f"00000-0-{system.current().uuid4()}{kind}{context.ending}.parquet"
+        name = f"00000-0-{system.current().uuid4()}{kind}{context.ending}{files.stored.suffix}"
         self._uri = join(context.directory, partition_path(context.spec, partition), name)
         self._files = files
-        self._stats = StatsCollector(files.leaves)
         self._order = OrderCheck(files.rows, context.order) if context.order else None
-        self._writer: ParquetWriter | None = None
+        self._file: StoredFile = files.stored.open(self._uri)
 
     @property
     def bytes_written(self) -> int:
-        return 0 if self._writer is None else self._writer.bytes_written
-
-    def _opened(self, first: pa.RecordBatch | None) -> ParquetWriter:
-        if self._writer is None:
-            files = self._files
-            self._writer = ParquetWriter(files.context.files, self._uri, files.layout(first), files.options, widen=True)
-        return self._writer
+        return self._file.bytes_written
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Adds rows. Raises ConstraintViolationError for a null in a required column, and for strings that are not
@@ -151,20 +124,15 @@ class DataFileWriter:
             raise ConstraintViolationError(f"the rows are not valid: {error}", where=self._uri) from None
         if self._files.context.content == "positions":
             batch = batch.rename_columns(self._files.rows.names)
-        self._opened(batch).write(batch)
-        self._stats.update(batch)
+        self._file.write(batch)
         if self._order is not None:
             self._order.update(batch)
 
     def close(self) -> _Closed:
         """Finishes the file."""
-        summary = self._opened(None).close()
-        stats = self._stats.taken(summary.metadata)
-        offsets = split_offsets(summary.metadata)
         in_order = self._order is not None and self._order.holds
-        return _Closed(self._uri, self._partition, summary.size, summary.rows, offsets, stats, in_order)
+        return _Closed(self._uri, self._partition, self._file.close(), in_order)
 
     def abort(self) -> None:
         """Leaves nothing behind."""
-        if self._writer is not None:
-            self._writer.abort()
+        self._file.abort()

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final, Literal, cast, get_args
 
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+from boathouse.iceberg.file_formats import delete_format
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.metadata.versions import MODERN, PROPERTY, asked_version
 from boathouse.table.change import Change, Isolation
@@ -17,7 +18,6 @@ from boathouse.table.snapshot import RowDeletes
 ROW_OPERATIONS: Final = frozenset({"delete", "update", "merge"})
 COPY_ON_WRITE: Final = "copy-on-write"
 MERGE_ON_READ: Final = "merge-on-read"
-DELETE_FORMAT: Final = "write.delete.format.default"
 PROFILE: Final = {f"write.{operation}.mode": MERGE_ON_READ for operation in sorted(ROW_OPERATIONS)}
 """The properties of the profile `modern`: row deletes by vectors."""
 SERIALIZABLE: Final = "serializable"
@@ -47,7 +47,7 @@ def row_deletes(metadata: TableMetadata, operation: str) -> RowDeletes:
     if "vectors" in metadata.format.deletes:
         return "vectors"
     if "positions" in metadata.format.deletes:
-        check_delete_format(metadata)
+        delete_format(metadata.properties, metadata.uri)
         return "positions"
     raise UnsupportedFeatureError(
         f"the table has {name} = {MERGE_ON_READ}, and format version {metadata.format} has no row deletes",
@@ -84,14 +84,3 @@ def positions_per(properties: Mapping[str, str]) -> Literal["file", "partition"]
     if asked == "partition":
         return "partition"
     raise InvalidArgumentError(f"the table property {name} is {asked!r}", advice="set it to file or partition")
-
-
-def check_delete_format(metadata: TableMetadata) -> None:
-    """Raises UnsupportedFeatureError for files of deletes that are not Parquet."""
-    asked = metadata.properties.get(DELETE_FORMAT, metadata.properties.get("write.format.default", "parquet"))
-    if asked.lower() != "parquet":
-        raise UnsupportedFeatureError(
-            f"the table's delete files are written as {asked.lower()}, which is not offered",
-            where=metadata.uri,
-            advice=f"set the property {DELETE_FORMAT} to parquet",
-        )

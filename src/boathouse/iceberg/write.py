@@ -20,6 +20,7 @@ from boathouse.errors import (
 from boathouse.iceberg.commit.defaults import computed
 from boathouse.iceberg.commit.row_ids import carried
 from boathouse.iceberg.data_writer import OF_DELETES, SORT_ORDER
+from boathouse.iceberg.file_formats import data_format, delete_format, file_options, format_names, number
 from boathouse.iceberg.manifests.columns import partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, DATA
 from boathouse.iceberg.metadata import rules
@@ -43,9 +44,6 @@ DATA_PATH: Final = "write.data.path"
 DEFAULT_TARGET: Final = 512 << 20
 DISTRIBUTION: Final = "write.distribution-mode"
 _DISTRIBUTIONS: Final[Mapping[str, Distribution]] = {"none": "none", "hash": "partition", "range": "range"}
-SHRED: Final = "write.parquet.shred-variants"
-_FORMATS: Final = pa.array(["PARQUET", "ORC", "AVRO"])
-"""By the numbers of `table.units`."""
 
 
 def create(context: TableContext, create: CreateTable) -> tuple[Schema, PartitionSpec, FormatVersion]:
@@ -70,19 +68,11 @@ def write_context(
 ) -> WriteContext:
     """How data files are written: below `write.data.path`, else the `data` folder of the table at `root`.
 
-    Raises UnsupportedFeatureError if the table asks for files of another format than Parquet.
+    Raises UnsupportedFeatureError if the table asks for files of a format that is not offered.
     """
-    format = properties.get("write.format.default", "parquet").lower()
-    if format != "parquet":
-        raise UnsupportedFeatureError(
-            f"the table's data files are written as {format}, which is not offered",
-            where=str(context.location),
-            advice="set the property write.format.default to parquet",
-        )
-    options = _parquet(properties, "write.parquet.")
-    options[OF_DELETES] = _parquet(properties, "write.delete.parquet.")
-    if properties.get(SHRED, "false").lower() == "true":
-        options["shred"] = True
+    where = str(context.location)
+    deletes = file_options(delete_format(properties, where), properties, deletes=True)
+    options: dict[str, Any] = {**file_options(data_format(properties, where), properties), OF_DELETES: deletes}
     size = properties.get("write.target-file-size-bytes")
     return WriteContext(
         format="iceberg",
@@ -91,7 +81,7 @@ def write_context(
         spec=spec,
         directory=data_folder(properties, root),
         write_id=write_id,
-        target_bytes=DEFAULT_TARGET if size is None else _number("write.target-file-size-bytes", size),
+        target_bytes=DEFAULT_TARGET if size is None else number("write.target-file-size-bytes", size),
         options=options,
     )
 
@@ -166,32 +156,6 @@ def data_folder(properties: Mapping[str, str], root: str) -> str:
     return absolute(properties[DATA_PATH]) if properties.get(DATA_PATH) else join(root, "data")
 
 
-def _parquet(properties: Mapping[str, str], prefix: str) -> dict[str, Any]:
-    """What the properties with this prefix say of Parquet files."""
-    found: dict[str, Any] = {}
-    if f"{prefix}compression-codec" in properties:
-        found["compression"] = _codec(properties[f"{prefix}compression-codec"])
-    level = properties.get(f"{prefix}compression-level")
-    if level not in (None, "", "null"):
-        found["compression_level"] = _number(f"{prefix}compression-level", level)
-    group = properties.get(f"{prefix}row-group-size-bytes")
-    if group is not None:
-        found["row_group_bytes"] = _number(f"{prefix}row-group-size-bytes", group)
-    return found
-
-
-def _codec(name: str) -> str:
-    known = {"uncompressed": "none", "lz4_raw": "lz4"}
-    return known.get(name.lower(), name.lower())
-
-
-def _number(name: str, value: object) -> int:
-    try:
-        return int(str(value))
-    except ValueError:
-        raise InvalidArgumentError(f"table property {name} is {value!r}, which is not a number") from None
-
-
 def added_columns(
     outcomes: pa.Table, schema: Schema, spec: PartitionSpec, modes: Mapping[int, Mode], sequence: int | None
 ) -> pa.Table:
@@ -208,7 +172,7 @@ def added_columns(
         "sequence_number": pa.repeat(pa.scalar(sequence, pa.int64()), rows),
         "content": pa.repeat(pa.scalar(DATA, pa.int32()), rows),
         "file_path": files.column("path").combine_chunks(),
-        "file_format": _FORMATS.take(files.column("format").combine_chunks().cast(pa.int64())),
+        "file_format": format_names(files),
         "record_count": files.column("rows").combine_chunks(),
         "file_size_in_bytes": files.column("size").combine_chunks(),
         **{name: native.field(name) for name in ("split_offsets", SORT_ORDER)},

@@ -117,6 +117,7 @@ class Statistics(Message):
     numbers: Numbers | None = nested(2, Numbers)
     texts: Texts | None = nested(4, Texts)
     times: Range | None = nested(9, Range)
+    nulls: bool | None = scalar(10, "bool", optional=True)
     bytes_on_disk: int | None = scalar(11, "uint64", optional=True)
 
 
@@ -151,9 +152,7 @@ class Tail:
             header=said.header, content=self.content, stripes=said.stripes, types=tuple(types), rows=said.rows,
             writer=said.writer, software=said.software,
         ).encode()  # fmt: skip
-        if self.script.compression != _NONE:
-            parts = (body[i : i + _CHUNK] for i in range(0, len(body), _CHUNK))
-            body = b"".join((len(p) << 1 | 1).to_bytes(3, "little") + p for p in parts)
+        body = stored(body, self.script)
         script = replace(self.script, footer=len(body), metadata=0, unknown=b"").encode()
         return body + script + bytes((len(script),))
 
@@ -237,6 +236,14 @@ def _checked(footer: Footer, content: int, where: str) -> tuple[Stripe, ...]:
     if sum(s.rows for s in footer.stripes) != footer.rows:
         raise CorruptTableError("the ORC stripes do not have the rows of the file", where=where)
     return tuple(replace(s, unknown=b"") for s in footer.stripes if s.rows)
+
+
+def stored(data: bytes, script: PostScript) -> bytes:
+    """A part of a file, as it is in a file with this postscript; it is not compressed."""
+    if script.compression == _NONE:
+        return data
+    parts = (data[i : i + _CHUNK] for i in range(0, len(data), _CHUNK))
+    return b"".join((len(p) << 1 | 1).to_bytes(3, "little") + p for p in parts)
 
 
 def inflated(data: bytes, script: PostScript, where: str) -> bytes:

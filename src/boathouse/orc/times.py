@@ -15,39 +15,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.bits import zones
-from boathouse.bits.protobuf import Message, repeated, scalar
 from boathouse.errors import CorruptTableError
 from boathouse.orc.footer import Stripe, Tail, inflated
 from boathouse.orc.runs import unsigned
+from boathouse.orc.stripes import NANOS, StripeFooter
 
 Ints = npt.NDArray[np.int64]
-_EPOCH: Final = 1_420_070_400
+EPOCH: Final = 1_420_070_400
 """2015-01-01 00:00:00 UTC, in seconds since 1970."""
 _MOST: Final = 9 * 10**12
 """Seconds whose microseconds have 64 bits."""
-_NANOS: Final = 5
 _OLD: Final = 0
-_MILLISECOND: Final = 999_999
+MILLISECOND: Final = 999_999
 """Nanoseconds of less than one."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Stream(Message):
-    kind: int = scalar(1, "enum")
-    column: int = scalar(2, "uint32")
-    length: int = scalar(3, "uint64")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Encoding(Message):
-    kind: int = scalar(1, "enum")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _StripeFooter(Message):
-    streams: tuple[_Stream, ...] = repeated(1, _Stream)
-    columns: tuple[_Encoding, ...] = repeated(2, _Encoding)
-    zone: str = scalar(3, "string")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +44,7 @@ class StripePart:
         CorruptTableError, and the errors of the stream."""
         stripe = self.stripe
         raw = bytes(self.stream.read_at(stripe.footer, stripe.offset + stripe.index + stripe.data))
-        footer = _StripeFooter.decode(inflated(raw, self.tail.script, self.where), where=self.where)
+        footer = StripeFooter.decode(inflated(raw, self.tail.script, self.where), where=self.where)
         valid = np.asarray(seconds.is_valid())
         whole = np.asarray(seconds.fill_null(0), np.int64)[valid]
         try:
@@ -74,17 +54,17 @@ class StripePart:
             moments = _moments(whole, "UTC" if type.tz is not None else footer.zone or "UTC")
         except (ValueError, IndexError, OverflowError) as error:
             raise CorruptTableError(f"corrupt ORC timestamps: {error}", where=self.where) from None
-        moments = moments - ((moments < 0) & (nanos > _MILLISECOND))  # writers in Java round toward 1970
+        moments = moments - ((moments < 0) & (nanos > MILLISECOND))  # writers in Java round toward 1970
         out = np.zeros(len(seconds), np.int64)
         out[valid] = moments * 1_000_000 + nanos // 1000
         return pa.array(out, pa.int64(), mask=~valid).view(type)
 
-    def _nanos(self, footer: _StripeFooter, number: int, count: int) -> Ints:
+    def _nanos(self, footer: StripeFooter, number: int, count: int) -> Ints:
         at = self.stripe.offset
         for found in footer.streams:
             if found.length > self.stripe.end - at:
                 raise ValueError(f"a stream of {found.length:,} bytes")
-            if found.column == number and found.kind == _NANOS:
+            if found.column == number and found.kind == NANOS:
                 packed = inflated(bytes(self.stream.read_at(found.length, at)), self.tail.script, self.where)
                 old = footer.columns[number].kind == _OLD
                 numbers = unsigned(packed, count, first_version=old)
@@ -123,4 +103,4 @@ def with_timestamps(array: pa.Array, type: pa.DataType, numbers: Iterator[int], 
 def _moments(seconds: Ints, zone: str) -> Ints:
     """Seconds since 1970 of the writer's wall clock."""
     written = zones.zone(zone)
-    return written.to_local(seconds + written.instant(_EPOCH, 1), 1)
+    return written.to_local(seconds + written.instant(EPOCH, 1), 1)

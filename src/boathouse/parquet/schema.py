@@ -7,7 +7,7 @@ microseconds (nanoseconds only for types that have them), field ids at every lev
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -53,6 +53,25 @@ def to_parquet_schema(schema: T.Schema, dialect: Dialect = PLAIN) -> pa.Schema:
     Raises UnsupportedTypeError naming the column.
     """
     return pa.schema([_field(f, (f.name,), dialect) for f in schema if not isinstance(f.type, T.NullType)])
+
+
+def without_void(schema: T.Schema) -> T.Schema:
+    """The fields that files have: void ones are left out, also those of structs."""
+
+    def kept(field: T.Field) -> T.Field:
+        return replace(field, type=inner(field.type))
+
+    def inner(type: T.DataType) -> T.DataType:
+        match type:
+            case T.StructType(fields):
+                return T.StructType(tuple(kept(f) for f in fields if not isinstance(f.type, T.NullType)))
+            case T.ListType(element):
+                return T.ListType(kept(element))
+            case T.MapType(key, value):
+                return T.MapType(kept(key), kept(value))
+        return type
+
+    return T.Schema(tuple(kept(f) for f in schema if not isinstance(f.type, T.NullType)))
 
 
 def variant_groups(schema: pa.Schema) -> tuple[tuple[str, ...], ...]:

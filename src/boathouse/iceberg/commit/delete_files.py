@@ -15,6 +15,7 @@ from boathouse.bits import system
 from boathouse.bits.roaring import deserialize64
 from boathouse.iceberg.deletes import puffin
 from boathouse.iceberg.deletes.planned import deleted_positions
+from boathouse.iceberg.file_formats import format_names
 from boathouse.iceberg.manifests.columns import PUFFIN, TYPES, map_array, partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, POSITION_DELETES
 from boathouse.iceberg.manifests.schemas import FILE_PATH_ID
@@ -88,7 +89,7 @@ def _positions(edit: AddDeletes, spec: PartitionSpec) -> pa.Table:
         "status": pa.repeat(pa.scalar(ADDED, pa.int32()), rows),
         "content": pa.repeat(pa.scalar(POSITION_DELETES, pa.int32()), rows),
         "file_path": files.column("path").combine_chunks(),
-        "file_format": pa.repeat("PARQUET", rows),
+        "file_format": format_names(files),
         "record_count": files.column("rows").combine_chunks(),
         "file_size_in_bytes": files.column("size").combine_chunks(),
         "split_offsets": files.column("native").combine_chunks().field("split_offsets"),

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from boathouse import types as T
 from boathouse.errors import UnsupportedFeatureError
+from boathouse.iceberg.file_formats import delete_format
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.metadata.versions import PROPERTY
-from boathouse.iceberg.row_modes import check_delete_format
 from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.table.features import Keys
 
@@ -36,7 +36,7 @@ class IcebergKeyDeletes:
                 where=metadata.uri,
                 advice=f"upgrade the table: table.set_properties({{{PROPERTY!r}: '2'}}); or leave out deletes=",
             )
-        check_delete_format(metadata)
+        delete_format(metadata.properties, metadata.uri)
         for problem in _problems(self.snapshot.schema, columns):
             raise UnsupportedFeatureError(
                 f"equality deletes {problem}", where=metadata.uri, advice="leave out deletes=, or name other columns"

@@ -173,14 +173,15 @@ def partition_type(spec: T.PartitionSpec) -> dict[str, Any]:
     fields = []
     for f in spec:
         name = avro_name(f.name)
-        field = _optional(name, _avro_type(f.type, f.recorded_id), f.recorded_id)
+        field = _optional(name, avro_type(f.type, f.recorded_id), f.recorded_id)
         if name != f.name:
             field["iceberg-field-name"] = f.name
         fields.append(field)
     return {"type": "record", "name": "r102", "fields": fields}
 
 
-def _avro_type(type: T.DataType, id: int) -> Any:
+def avro_type(type: T.DataType, id: int) -> Any:
+    """A type that is not nested; `id` makes its name unique."""
     match type:
         case T.BooleanType():
             return "boolean"
@@ -192,8 +193,9 @@ def _avro_type(type: T.DataType, id: int) -> Any:
             return {"type": "int", "logicalType": "date"}
         case T.TimeType():
             return {"type": "long", "logicalType": "time-micros"}
-        case T.TimestampType(utc):
-            return {"type": "long", "logicalType": "timestamp-micros", "adjust-to-utc": utc}
+        case T.TimestampType(utc, unit):
+            logical = "timestamp-nanos" if unit == "ns" else "timestamp-micros"
+            return {"type": "long", "logicalType": logical, "adjust-to-utc": utc}
         case T.DecimalType(precision, scale):
             return {
                 "type": "fixed",
@@ -211,7 +213,7 @@ def _avro_type(type: T.DataType, id: int) -> Any:
             return "bytes"
         case T.StringType():
             return "string"
-    raise TypeError(f"{type} is not a partition type")
+    raise TypeError(f"{type} is not a type of values")
 
 
 def manifest(spec: T.PartitionSpec, version: int) -> dict[str, Any]:
