@@ -5,23 +5,20 @@ import json
 import random
 import uuid
 import zlib
-from pathlib import Path
 
 import fastavro
 import pyarrow as pa
 import pyarrow.orc as orc
-import pyarrow.parquet as pq
 import pytest
 from file_writers import fields_of, split_orc
-from foreign_writer import Foreign, current
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mixed_files import EVERY, LEAVES, bits, column, same, value
-from pyiceberg.table import StaticTable
+from written_formats import WRITTEN, formatted, live, local, orc_types
 
 import boathouse as bh
 from boathouse.arrow.schema import to_arrow, to_arrow_type
-from boathouse.errors import ConstraintViolationError, InvalidArgumentError, UnsupportedFeatureError
+from boathouse.errors import ConstraintViolationError
 from boathouse.types import (
     BINARY,
     DOUBLE,
@@ -43,31 +40,7 @@ from boathouse.types import (
     TimeType,
 )
 
-WRITTEN = ("orc", "avro")
-MODES = {f"write.{operation}.mode": "merge-on-read" for operation in ("delete", "update", "merge")}
 NAMES = ("a.b", "a b", "1x", "a-b", "a_x2Db", "é`", "A", "key", "element")
-PLAIN = Schema((Field("id", INT64), Field("s", STRING), Field("x", DOUBLE)))
-
-
-def formatted(format, **more):
-    return {"write.format.default": format, **more}
-
-
-def rows(*ids):
-    return pa.table({"id": pa.array(ids, pa.int64()), "s": [f"s{i}" for i in ids], "x": [i / 2 for i in ids]})
-
-
-def ids_of(root):
-    return sorted(bh.open(str(root)).scan(columns=["id"]).to_arrow()["id"].to_pylist())
-
-
-def live(root):
-    """Live data files by the columns of `files`."""
-    return bh.open(str(root)).inspect.files().to_pylist()
-
-
-def local(path):
-    return Path(path.removeprefix("file://"))
 
 
 def drawn(field, chance):
@@ -160,7 +133,7 @@ def as_orc(type):
 @pytest.mark.spec("I-268", "I-282", "I-283", "I-284", "I-285", "I-286", "I-295", "I-296", "I-297")
 @pytest.mark.feature("ORC and Avro files", format="iceberg")
 @pytest.mark.parametrize("format", WRITTEN)
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 1 << 32))
 def test_random_types_and_values(tmp_path_factory, format, seed):
     root = tmp_path_factory.mktemp("t")
@@ -240,14 +213,6 @@ def test_the_schema_of_an_avro_file(tmp_path):
     }
 
 
-def orc_types(path):
-    """The attributes of each type of an ORC file."""
-    _, footer, _ = split_orc(path.read_bytes())
-    kinds = [list(fields_of(v)) for n, _, v in fields_of(footer) if n == 4]
-    pairs = [[{m: v for m, _, v in fields_of(a)} for n, _, a in kind if n == 7] for kind in kinds]
-    return [{p[1].decode(): p[2].decode() for p in found} for found in pairs]
-
-
 @pytest.mark.spec("I-296", "I-297")
 def test_the_attributes_of_an_orc_file(tmp_path):
     schema = Schema((
@@ -308,168 +273,6 @@ def test_zeros_nans_and_empty_files(tmp_path, format):
     values = sorted(map(repr, bh.open(str(tmp_path / "t")).to_arrow()["x"].to_pylist()))
     assert values == sorted(map(repr, (0.0, -0.0, float("nan"), None, float("nan"), 2.0, -1.0)))
     assert bh.open(str(tmp_path / "t")).scan(where="x > 1.5").to_arrow().num_rows == 3  # NaN is greater
-
-
-@pytest.mark.parametrize("format", WRITTEN)
-@pytest.mark.parametrize("mode", ("copy-on-write", "merge-on-read"))
-@pytest.mark.parametrize("version", ("1", "2", "3"))
-def test_every_operation(tmp_path, format, mode, version):
-    """The rows after each are those of the same life in Parquet; every new file is of the table's format."""
-    if version == "1" and mode == "merge-on-read":
-        pytest.skip("version 1 has no row deletes")
-    lives = []
-    for name in ("parquet", format):
-        root = tmp_path / name
-        more = dict.fromkeys(MODES, mode) | {"format-version": version}
-        t = bh.create(str(root), PLAIN, format="iceberg", partition_by="bucket(2, id)",
-                      properties=formatted(name, **more))  # fmt: skip
-        steps = [
-            lambda t: t.append(rows(*range(20))),
-            lambda t: t.append(rows(*range(20, 40))),
-            lambda t: t.delete("id % 7 = 3"),
-            lambda t: t.update({"s": "'u'"}, "id % 5 = 0"),
-            lambda t: t.upsert(rows(1, 2, 50, 51), on="id"),
-            lambda t: t.overwrite(rows(4, 100), where="id = 4 or id = 100"),
-            lambda t: t.add_column("new", "int"),
-            lambda t: t.rename_column("s", "text"),
-            lambda t: t.append(pa.table({"id": [200], "new": pa.array([7], pa.int32())})),
-            lambda t: t.optimize(),
-            lambda t: t.delete("id = 200"),
-        ]
-        life = []
-        for step in steps:
-            step(t)
-            life.append(sorted(bh.open(str(root)).to_arrow().to_pylist(), key=str))
-        lives.append(life)
-        eyes = Foreign(root)
-        listed = [e for row in eyes._avro(current(eyes)["manifest-list"]) for e in eyes._avro(row["manifest_path"])]
-        formats = {(e["data_file"].get("content", 0), e["data_file"]["file_format"]) for e in listed}
-        deletes = {"1": set(), "2": {(1, name.upper())}, "3": {(1, "PUFFIN")}}[version]
-        assert formats == {(0, name.upper())} | (deletes if mode == "merge-on-read" else set())
-        assert all(
-            e["data_file"]["file_path"].endswith(f".{name}") for e in listed if e["data_file"].get("content", 0) == 0
-        )
-    assert lives[0] == lives[1]
-
-
-@pytest.mark.spec("I-168", "I-268")
-@pytest.mark.parametrize("asked", (None, "orc", "avro", "parquet"))
-@pytest.mark.parametrize("format", WRITTEN)
-@pytest.mark.parametrize("granularity", ("file", "partition"))
-def test_files_of_positions(tmp_path, format, asked, granularity):
-    root = tmp_path / "t"
-    more = {**MODES, "write.delete.granularity": granularity}
-    more |= {} if asked is None else {"write.delete.format.default": asked}
-    t = bh.create(str(root), PLAIN, format="iceberg", properties=formatted(format, **more))
-    t.append(rows(*range(10)))
-    t.append(rows(*range(10, 20)))
-    t.delete("id in (9, 0, 3, 15)")
-    assert ids_of(root) == sorted(set(range(20)) - {0, 3, 9, 15})
-    made = asked or format
-    found = t.inspect.delete_files().to_pylist()
-    assert len(found) == (2 if granularity == "file" else 1)
-    gone = []
-    for file in found:
-        path = local(file["file_path"])
-        assert file["file_format"] == made.upper() and path.name.endswith(f".{made}") and "-deletes-" in path.name
-        gone += places(path)
-    data = sorted(f["file_path"] for f in live(root) if f["content"] == 0)
-    assert {p for p, _ in gone} == set(data) and sorted(n for _, n in gone) == [0, 3, 5, 9]
-    if made == "orc":
-        assert [f["iceberg.id"] for f in orc_types(path)[1:]] == ["2147483546", "2147483545"]
-
-
-def places(path):
-    """The rows of a file of positions."""
-    if path.suffix == ".avro":
-        with path.open("rb") as f:
-            reader = fastavro.reader(f)
-            fields = reader.writer_schema["fields"]
-            assert [(x["name"], x["type"], x["field-id"]) for x in fields] == [
-                ("file_path", "string", 2147483546), ("pos", "long", 2147483545)]  # fmt: skip
-            return [(r["file_path"], r["pos"]) for r in reader]
-    found = orc.ORCFile(path).read() if path.suffix == ".orc" else pq.read_table(path)
-    return list(zip(found["file_path"].to_pylist(), found["pos"].to_pylist(), strict=True))
-
-
-@pytest.mark.spec("I-268")
-@pytest.mark.parametrize("format", WRITTEN)
-def test_equality_deletes(tmp_path, format):
-    root = tmp_path / "t"
-    t = bh.create(str(root), PLAIN, format="iceberg", properties=formatted(format))
-    t.append(rows(*range(10)))
-    t.upsert(pa.table({"id": [3, 30], "s": ["new", "new"], "x": [0.0, 0.0]}), on="id", deletes="equality")
-    assert ids_of(root) == [*range(10), 30]
-    assert bh.open(str(root)).scan(where="s = 'new'").to_arrow().num_rows == 2
-    (file,) = t.inspect.delete_files().to_pylist()
-    assert file["file_format"] == format.upper() and file["equality_ids"] == [1] and file["record_count"] == 2
-    t.rewrite_deletes()
-    assert ids_of(root) == [*range(10), 30]
-
-
-@pytest.mark.parametrize("format", WRITTEN)
-def test_pyiceberg_reads_it(tmp_path, format):
-    """ORC; of Avro it reads metadata alone, and takes the files as they are listed."""
-    root = tmp_path / "t"
-    t = bh.create(str(root), PLAIN, format="iceberg", properties=formatted(format))
-    t.append(rows(*range(10)))
-    t.delete("id = 4")
-    theirs = StaticTable.from_metadata(f"file://{Foreign(root).head}")
-    tasks = list(theirs.scan().plan_files())
-    assert {t.file.file_format.name for t in tasks} == {format.upper()}
-    if format == "orc":
-        found = theirs.scan().to_arrow()
-        assert sorted(found.to_pylist(), key=str) == sorted(bh.open(str(root)).to_arrow().to_pylist(), key=str)
-
-
-@pytest.mark.parametrize("format", WRITTEN)
-def test_evolution_after_writing(tmp_path, format):
-    root = tmp_path / "t"
-    inner = StructType((Field("a", INT32), Field("b", STRING)))
-    schema = Schema((Field("i", INT32), Field("s", STRING), Field("st", inner)))
-    t = bh.create(str(root), schema, format="iceberg", properties=formatted(format, **{"format-version": "3"}))
-    first = {"i": 1, "s": "x", "st": {"a": 2, "b": "y"}}
-    t.append(pa.Table.from_pylist([first], to_arrow(schema)))
-    t.widen_column("i", "bigint")
-    t.rename_column("s", "text")
-    t.add_column("s", "int", default=5)
-    t.drop_column("st.b")
-    t.add_column("st.c", "string")
-    t.append(pa.table({"i": [1 << 40]}))
-    found = sorted(bh.open(str(root)).to_arrow().to_pylist(), key=str)
-    assert found == [
-        {"i": 1, "text": "x", "st": {"a": 2, "c": None}, "s": 5},
-        {"i": 1 << 40, "text": None, "st": None, "s": 5},
-    ]
-    assert bh.open(str(root)).scan(where="i > 2").to_arrow().num_rows == 1
-
-
-def test_stripes_are_offsets_and_files_roll(tmp_path):
-    root = tmp_path / "t"
-    more = {"write.orc.stripe-size-bytes": "20000", "write.target-file-size-bytes": "60000"}
-    t = bh.create(str(root), PLAIN, format="iceberg", properties=formatted("orc", **more))
-    t.append(pa.Table.from_batches(rows(*range(20_000)).to_batches(max_chunksize=500)))
-    found = live(root)
-    assert len(found) > 1 and ids_of(root) == list(range(20_000))
-    for file in found:
-        path = local(file["file_path"])
-        footer = split_orc(path.read_bytes())[1]
-        stripes = [{n: v for n, _, v in fields_of(v)} for n, _, v in fields_of(footer) if n == 3]
-        assert [s[1] for s in stripes] == file["split_offsets"] and len(stripes) > 1
-        reader = orc.ORCFile(path)
-        assert reader.nstripes == len(stripes) and reader.nrows == file["record_count"]
-        assert path.stat().st_size == file["file_size_in_bytes"]
-        parts = [reader.read_stripe(i).num_rows for i in range(reader.nstripes)]
-        assert sum(parts) == file["record_count"]
-
-
-def test_avro_files_roll(tmp_path):
-    root = tmp_path / "t"
-    more = {"write.target-file-size-bytes": "100000", "write.avro.compression-codec": "uncompressed"}
-    t = bh.create(str(root), PLAIN, format="iceberg", properties=formatted("avro", **more))
-    t.append(pa.Table.from_batches(rows(*range(20_000)).to_batches(max_chunksize=500)))
-    found = live(root)
-    assert len(found) > 1 and ids_of(root) == list(range(20_000)) and {f["split_offsets"] for f in found} == {None}
 
 
 @pytest.mark.spec("I-297")
@@ -538,20 +341,6 @@ def test_moments_that_orc_lacks_are_refused(tmp_path):
     assert bh.open(str(root)).to_arrow()["t"].to_pylist() == bad["t"].to_pylist()
 
 
-@pytest.mark.parametrize("name, asked", [
-    ("write.orc.compression-codec", "lzo"), ("write.orc.compression-strategy", "best"),
-    ("write.orc.stripe-size-bytes", "many"), ("write.avro.compression-codec", "brotli"),
-    ("write.avro.compression-level", "high"), ("write.orc.stripe-size-bytes", "0"),
-])  # fmt: skip
-def test_properties_that_are_none(tmp_path, name, asked):
-    root = tmp_path / "t"
-    t = bh.create(str(root), PLAIN, format="iceberg", properties=formatted(name.split(".")[1]))
-    t.set_properties({name: asked})
-    with pytest.raises(InvalidArgumentError):
-        t.append(rows(1))
-    assert not list(root.rglob("*.orc")) and not list(root.rglob("data/*.avro"))
-
-
 @pytest.mark.spec("I-282", "I-055")
 @pytest.mark.parametrize("format", WRITTEN)
 def test_types_of_version_3(tmp_path, format):
@@ -588,12 +377,3 @@ def test_types_of_version_3(tmp_path, format):
             assert [r["v"] for r in reader] == [one, None]
             logical = [x["type"][1].get("logicalType") for x in reader.writer_schema["fields"] if x["name"] == "v"]
         assert logical == ["variant"]
-
-
-@pytest.mark.parametrize("format", ("parquet", *WRITTEN))
-def test_a_table_of_unknown_columns_alone(tmp_path, format):
-    root = tmp_path / "t"
-    t = bh.create(str(root), Schema((Field("u", NullType()),)), format="iceberg",
-                  properties=formatted(format, **{"format-version": "3"}))  # fmt: skip
-    with pytest.raises(UnsupportedFeatureError, match="no column of the table is stored"):
-        t.append(pa.table({"u": pa.nulls(3)}))

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+
+if TYPE_CHECKING:
+    from boathouse.arrow.filesystem import OutputFiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class Gathered:
         return found
 
 
-def discarded(sink: pa.NativeFile | None, files: Any, uri: str) -> None:
+def discarded(sink: pa.NativeFile | None, files: OutputFiles, uri: str) -> None:
     """Closes and removes a file that is not whole; never raises."""
     if sink is None:
         return

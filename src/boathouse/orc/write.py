@@ -26,6 +26,8 @@ CODECS: Final = ("uncompressed", "snappy", "zlib", "lz4", "zstd")
 _MAGIC: Final = b"ORC"
 _ONE_STRIPE: Final = 1 << 40
 _FIRST_RATIO: Final = 0.4
+_DISTINCT: Final = 0.8
+"""Strings have a dictionary if at most this part of them is distinct, as in the reference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +137,7 @@ class OrcWriter:
             stripe_size=_ONE_STRIPE,
             compression=self._options.compression,
             compression_strategy=self._options.strategy,
+            dictionary_key_size_threshold=_DISTINCT,
         )
         writer.write(rows.rename_columns(list(names)))
         writer.close()
