@@ -1,98 +1,107 @@
-"""The demo's second chapter: an Iceberg table as a streaming engine keeps it, read with all its row deletes.
+"""The demo's second chapter: an Iceberg table as streams keep it, with row deletes of every kind, and a branch.
 
-A release of the airports replaces the one before as an upsert of Flink does: the keys of old rows in an equality delete
-file, then new rows. After an upgrade to format version 3 more rows go, by deletion vectors.
+A release of the airports takes the place of the one before as an upsert that reads nothing: new rows, and a file of
+their keys (equality deletes). After an upgrade to format version 3 the airports that left the list go by deletion
+vectors, and the keys become vectors too. What is not decided yet happens on a branch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 import boathouse as bh
-from demo import row_deletes
 from demo.board import Board
 from demo.data import Data
 from demo.releases import read_release, same_rows
 
+BRANCH = "audit"
+COUNTRY = "DE"
 _KEY = "icao"
-_COUNTRY = "DE"
-_GONE = f"country = '{_COUNTRY}'"
-_SHOWN = ("content", "file_format", "record_count", "equality_ids", "content_size_in_bytes")
+_SAME = f"target.{_KEY} = source.{_KEY}"
+_GONE = f"country = '{COUNTRY}'"
+_VECTORS = {
+    "format-version": "3", "write.delete.mode": "merge-on-read", "write.update.mode": "merge-on-read",
+    "write.merge.mode": "merge-on-read",
+}  # fmt: skip
+"""What `profile="modern"` sets in new tables."""
+_SHOWN = ("content", "file_format", "record_count", "referenced_data_file", "content_size_in_bytes")
+_NAME_END = 20
 
 
 def keep(uri: str, data: Data, board: Board, spark: Any = None) -> dict[str, Any]:
-    """Makes the table, and shows what it is read as, in this process and on Spark; returns the facts."""
+    """Makes the table, and shows what its branches are read as, in this process and on Spark; returns the facts."""
     (first, before), (second, after) = data.airports[-2:]
     old, new = read_release(before), read_release(after)
-    stale, news = difference(old, new)
-    folder = Path(uri)
+    news = changed(old, new)
     bh.write(old, uri, "iceberg", message=f"release {first}")
-    table = bh.open(uri)
-    steps = [("written", f"release {first}", table.count())]
-    row_deletes.delete_keys(folder, stale)
-    steps.append(("equality", f"equality deletes of {stale.num_rows:,} keys", table.refresh().count()))
-    table.append(news, message=f"release {second}")
-    steps.append(("appended", f"{news.num_rows:,} new rows, which makes it release {second}", table.count()))
-    followed = same_rows(table.to_arrow(), new)
-    row_deletes.upgrade(folder)
-    row_deletes.delete_positions(folder, _positions(table.refresh()))
-    steps.append(("vectors", f"upgrade to version 3, deletion vectors for {_GONE}", table.refresh().count()))
+    steps, kept = [], []
+    for name, text in _steps(uri, first, second, news, new):
+        steps.append((name, text, bh.open(uri).count()))
+        kept.append(bh.open(uri).inspect.delete_files().num_rows)
     board.table(
-        "An Iceberg table with row deletes of other engines: a streaming upsert, then deletion vectors",
-        ("after", "rows"), [step[1:] for step in steps],
-    )  # fmt: skip
-    left = new.filter(pc.not_equal(new.column("country"), _COUNTRY))
-    both = {"in process": bh.open(uri).to_arrow()}
-    if spark is not None:
-        both["on Spark"] = bh.open(uri).to_spark(spark).toArrow()
-    facts = {"rows": {name: rows for name, _, rows in steps}, **_show(table, both, board, spark)}
-    return facts | {"holds": followed and all(same_rows(found, left) for found in both.values())}
-
-
-def difference(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """The keys of old rows that are not the same in the new release, and the rows that take their place."""
-    before = {row[_KEY]: row for row in old.to_pylist()}
-    rows = new.to_pylist()
-    after = {row[_KEY]: row for row in rows}
-    stale = [key for key, row in before.items() if after.get(key) != row]
-    return pa.table({_KEY: stale}, pa.schema([old.schema.field(_KEY)])), new.filter(
-        pa.array([before.get(row[_KEY]) != row for row in rows], pa.bool_())
+        "An Iceberg table that a stream keeps: keys of replaced rows, then deletion vectors, then a branch",
+        ("after", "rows", "delete_files"),
+        [(text, rows, files) for (_, text, rows), files in zip(steps, kept, strict=True)],
     )
+    left = {"main": new, BRANCH: new.filter(pc.not_equal(new.column("country"), COUNTRY))}
+    found = {ref: _read(uri, ref, spark) for ref in left}
+    facts = {
+        "rows": {name: rows for name, _, rows in steps},
+        "delete_files": {name: files for (name, _, _), files in zip(steps, kept, strict=True)},
+        **_show(uri, found, board),
+    }
+    return facts | {"holds": all(same_rows(rows, left[ref]) for ref, read in found.items() for rows in read.values())}
 
 
-def _positions(table: bh.Table) -> dict[str, list[int]]:
-    """Where the rows are that shall go, by data file."""
-    found = table.scan(columns=["_file", "_pos"], where=_GONE).to_arrow()
-    places: dict[str, list[int]] = {}
-    for row in found.to_pylist():
-        places.setdefault(row["_file"], []).append(row["_pos"])
-    return places
+def _steps(uri: str, first: str, second: str, news: pa.Table, new: pa.Table) -> Iterator[tuple[str, str]]:
+    """Each step of the chapter, once it is done: its name, and what it did."""
+    table = bh.open(uri)
+    yield "written", f"release {first}"
+    table.upsert(news, on=_KEY, deletes="equality", message=f"release {second}")
+    yield "upserted", f"upsert of {news.num_rows:,} rows, which reads nothing"
+    table.set_properties(_VECTORS)
+    lost = table.merge(new, _SAME).when_not_matched_by_source_delete().execute().rows_deleted or 0
+    yield "deleted", f"version 3: {lost:,} airports that left the list, by vectors"
+    table.rewrite_deletes()
+    yield "rewritten", "the keys become vectors; no data file is written"
+    table.refs.create_branch(BRANCH)
+    gone = bh.open(uri, ref=BRANCH).delete(_GONE).rows_deleted or 0
+    yield BRANCH, f"{gone:,} airports with {_GONE} go on the branch {BRANCH}"
 
 
-def _show(table: bh.Table, both: Mapping[str, pa.Table], board: Board, spark: Any) -> dict[str, Any]:
-    """The table's delete files, what was read, and what a scan says of itself; the facts of them."""
-    files = table.inspect.delete_files().select(list(_SHOWN)).to_pylist()
-    kinds = {1: "positions", 2: "equality"}
-    rows = [[kinds[f["content"]], *(_text(f[name]) for name in _SHOWN[1:])] for f in files]
-    board.table("Its delete files, as t.inspect.delete_files() has them", _SHOWN, rows)
-    seen = {name: _seen(found) for name, found in both.items()}
-    said = " and ".join(f"{name} {found.num_rows:,} rows, {seen[name]} with {_GONE}" for name, found in both.items())
-    board.say(f"\nThere are {said}. What a scan says of itself:")
-    explained = bh.open(table.uri, spark=spark).scan(columns=["name"], where="country = 'NO'").explain()
-    board.say(str(explained))
-    return {"delete_files": files, "read": {name: found.num_rows for name, found in both.items()},
-            "deleted_rows_read": seen, "explained": explained.to_dict()}  # fmt: skip
+def changed(old: pa.Table, new: pa.Table) -> pa.Table:
+    """The rows of the new release that are not the same in the old one."""
+    before = {row[_KEY]: row for row in old.to_pylist()}
+    return new.filter(pa.array([before.get(row[_KEY]) != row for row in new.to_pylist()], pa.bool_()))
 
 
-def _seen(found: pa.Table) -> int:
-    """How many of the rows that the vectors delete are there all the same."""
-    return pc.sum(pc.equal(found.column("country"), _COUNTRY)).as_py() or 0
+def _read(uri: str, ref: str, spark: Any) -> dict[str, pa.Table]:
+    """The rows of a branch, in this process and on Spark."""
+    found = {"in process": bh.open(uri, ref=ref).to_arrow()}
+    if spark is not None:
+        found["on Spark"] = bh.open(uri, ref=ref).to_spark(spark).toArrow()
+    return found
+
+
+def _show(uri: str, found: Mapping[str, Mapping[str, pa.Table]], board: Board) -> dict[str, Any]:
+    """The delete files of the branch, what was read, and what a scan says of itself; the facts of them."""
+    branch = bh.open(uri, ref=BRANCH)
+    files = branch.inspect.delete_files().select(list(_SHOWN)).to_pylist()
+    rows = [["positions" if f["content"] == 1 else "equality", *(_text(f[name]) for name in _SHOWN[1:])] for f in files]
+    board.table(f"Delete files of the branch {BRANCH}, from inspect.delete_files()", _SHOWN, rows)
+    explained = branch.scan(columns=["name"], where="country = 'NO'").explain()
+    read = {ref: {way: rows.num_rows for way, rows in read.items()} for ref, read in found.items()}
+    board.say("\n" + "; ".join(
+        f"{ref}: " + ", ".join(f"{rows:,} rows {way}" for way, rows in ways.items()) for ref, ways in read.items()
+    ))  # fmt: skip
+    board.say(f"What a scan says of itself:\n{explained}")
+    return {"vectors": files, "read": read, "explained": explained.to_dict()}
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else str(value)
+    text = "" if value is None else str(value)
+    return text if len(text) <= _NAME_END else f"...{text[-_NAME_END:]}"

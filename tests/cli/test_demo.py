@@ -13,14 +13,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import deltalake
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 import boathouse as bh
 from boathouse.cli import local_spark as sparks
 from boathouse.errors import AlreadyExistsError, MissingRequirementError
-from demo import board, data, folder, releases, row_deletes, streamed
+from demo import board, data, folder, releases, streamed
 
 ROOT = Path(__file__).parents[2]
 FLIGHTS = """\
@@ -81,8 +79,8 @@ def test_the_whole_demo_in_a_process_of_its_own(cache, tmp_path):
     assert (cancelled["format"], cancelled["rows"][0]["cancelled"]) == ("lance", 12)
     assert [a["format"] for a in told["answers"].values()] == ["delta", "iceberg", "lance"]
     keyed = told["airports_streamed"]
-    assert keyed["holds"] is True and keyed["read"] == {"in process": 1, "on Spark": 1}
-    assert keyed["deleted_rows_read"] == {"in process": 0, "on Spark": 0} and "native" in keyed["explained"]["path"]
+    both = {"main": {"in process": 2, "on Spark": 2}, "audit": {"in process": 1, "on Spark": 1}}
+    assert keyed["holds"] is True and keyed["read"] == both
     kept = told["airports_kept"]
     assert kept["holds"] is True
     counted = [[r[k] for k in ("inserted", "updated", "deleted")] for r in list(kept["releases"].values())[1:]]
@@ -230,56 +228,40 @@ def of_cache(cache):
     return data.Data(folder / "flights.csv", folder / "airlines.csv", named)
 
 
-def test_a_table_with_row_deletes_of_others(cache, tmp_path, capsys):
-    """The chapter about Iceberg, in this process: an upsert by equality deletes, then vectors of version 3."""
+def test_a_table_that_a_stream_keeps(cache, tmp_path, capsys):
+    """The chapter about Iceberg, in this process: an upsert by equality deletes, vectors of version 3, a branch; and
+    what PyIceberg reads of it."""
+    from pyiceberg.table import StaticTable
+
     uri = str(tmp_path / "a b" / "streamed")
     facts = streamed.keep(uri, of_cache(cache), board.Lines())
-    assert facts["holds"] is True and facts["deleted_rows_read"] == {"in process": 0}
-    assert facts["rows"] == {"written": 1, "equality": 0, "appended": 2, "vectors": 1}
-    assert [(f["content"], f["file_format"], f["equality_ids"]) for f in facts["delete_files"]] == [
-        (1, "PUFFIN", None), (2, "PARQUET", [1]),
-    ]  # fmt: skip
-    t = bh.open(uri)
-    head = json.loads((Path(uri) / "metadata" / "v5.metadata.json").read_bytes())
-    assert head["format-version"] == 3 and t.to_arrow()["name"].to_pylist() == ["John F Kennedy"]
-    assert t.scan(columns=["_row_id"]).to_arrow()["_row_id"].to_pylist() == [0]
+    assert facts["holds"] is True and facts["read"] == {"main": {"in process": 2}, "audit": {"in process": 1}}
+    assert facts["rows"] == {"written": 1, "upserted": 2, "deleted": 2, "rewritten": 2, "audit": 2}
+    assert facts["delete_files"] == {"written": 0, "upserted": 1, "deleted": 1, "rewritten": 0, "audit": 0}
+    assert [(f["content"], f["file_format"], f["record_count"]) for f in facts["vectors"]] == [(1, "PUFFIN", 1)]
+    head = max(Path(uri, "metadata").glob("v*.metadata.json"), key=lambda p: int(p.name[1:-14]))
+    assert json.loads(head.read_bytes())["format-version"] == 3
+    theirs = StaticTable.from_metadata(str(head))
+    branch = theirs.scan(snapshot_id=theirs.snapshot_by_name("audit").snapshot_id)
+    names = ["John F Kennedy", "Holtenau"]
+    assert sorted(theirs.scan().to_arrow()["name"].to_pylist()) == sorted(names)
+    assert (
+        branch.to_arrow()["name"].to_pylist() == names[:1] == bh.open(uri, ref="audit").to_arrow()["name"].to_pylist()
+    )
     said = capsys.readouterr().out
-    for words in (
-        "equality deletes of 1 keys",
-        "delete_files()",
-        "PUFFIN",
-        "with deleted rows",
-        "0 with country = 'DE'",
-    ):
+    for words in ("upsert of 2 rows", "delete_files()", "PUFFIN", "on the branch audit", "audit: 1 rows"):
         assert words in said
 
 
 def test_the_chapter_fails_where_a_delete_does_nothing(cache, tmp_path, monkeypatch):
-    delete = row_deletes.delete_keys
-    monkeypatch.setattr(row_deletes, "delete_keys", lambda table, keys: delete(table, keys.slice(0, 0)))
+    class Forgetful(bh.Table):
+        def upsert(self, rows, **options):
+            return bh.Table.append(self, rows)
+
+    opened = bh.open
+    monkeypatch.setattr(bh, "open", lambda *a, **k: Forgetful(opened(*a, **k)._handle))
     facts = streamed.keep(str(tmp_path / "streamed"), of_cache(cache), board.Board())
-    assert facts["holds"] is False and facts["rows"]["vectors"] == 2
-
-
-def test_pyiceberg_reads_the_demo_s_vectors(tmp_path):
-    """It refuses equality deletes; their file is plain Parquet with field ids."""
-    from pyiceberg.table import StaticTable
-
-    folder = tmp_path / "t"
-    bh.write(pa.table({"id": pa.array(range(100)), "s": ["x"] * 100}), str(folder), "iceberg")
-    (file,) = bh.open(str(folder)).scan().files()
-    row_deletes.upgrade(folder)
-    row_deletes.delete_positions(folder, {file: [0, 7, 98]})
-    head = folder / "metadata" / "v3.metadata.json"
-    table = StaticTable.from_metadata(str(head))
-    left = [i for i in range(100) if i not in (0, 7, 98)]
-    assert table.scan().to_arrow()["id"].to_pylist() == left == bh.open(str(folder)).to_arrow()["id"].to_pylist()
-    document = json.loads(head.read_bytes())
-    assert (document["next-row-id"], document["snapshots"][-1]["added-rows"]) == (100, 100)
-    row_deletes.delete_keys(folder, pa.table({"id": pa.array([1, 2])}))
-    (keys,) = folder.glob("data/*-deletes.parquet")
-    assert pq.read_schema(keys).field("id").metadata[b"PARQUET:field_id"] == b"1"
-    assert bh.open(str(folder)).to_arrow()["id"].to_pylist() == left[2:]
+    assert facts["holds"] is False and facts["rows"]["upserted"] == 3
 
 
 def test_a_folder_of_others_is_left_alone(tmp_path):

@@ -1,5 +1,4 @@
-"""Tables whose files iceberg-spark writes in ORC and Avro, deletes and all, with Parquet between them; and one with the
-row deletes that the demo writes."""
+"""Tables whose files iceberg-spark writes in ORC and Avro, deletes and all, with Parquet between them."""
 
 from __future__ import annotations
 
@@ -8,7 +7,6 @@ import pytest
 from reference_spark import ICEBERG
 
 import boathouse as bh
-from demo import row_deletes
 
 pytestmark = pytest.mark.slow
 RELEASE = ICEBERG
@@ -98,34 +96,3 @@ def test_files_of_hive_tables_that_were_added(reference, nasty, format):
     assert mine.num_rows == 20 and mine["text"].null_count == 0 and mine["st"].type == pa.struct(
         [("a", pa.int64()), ("b", pa.list_(pa.field("element", pa.int64())))])  # fmt: skip
     nasty.same(mine, reference.rows(f"SELECT * FROM {name}"))
-
-
-def test_row_deletes_of_the_demo(reference, nasty):
-    """The demo's own writer of equality deletes and vectors: iceberg-spark reads what it committed, and goes on."""
-    path = reference.root / "n" / "streamed"
-    data = pa.table({"id": pa.array(range(100)), "s": [f"s{i % 7}" for i in range(100)]})
-    bh.write(data, str(path), "iceberg")
-    row_deletes.delete_keys(path, pa.table({"id": pa.array([1, 2, 99])}))
-    bh.open(str(path)).append(pa.table({"id": pa.array([2, 100]), "s": ["new", "new"]}))
-    row_deletes.upgrade(path)
-    found = bh.open(str(path)).scan(["_file", "_pos"], where="id IN (5, 50, 100)").to_arrow().to_pylist()
-    places = {file: [r["_pos"] for r in found if r["_file"] == file] for file in {r["_file"] for r in found}}
-    assert len(places) == 2
-    row_deletes.delete_positions(path, places)
-    left = sorted(set(range(100)) - {1, 99, 5, 50})
-
-    def agree(ids, query="SELECT * FROM ice.n.streamed"):
-        mine = bh.open(str(path)).to_arrow()
-        assert sorted(mine["id"].to_pylist()) == ids
-        nasty.same(mine, reference.rows(query))
-
-    agree(left)
-    files = reference.rows("SELECT content, file_format, record_count FROM ice.n.streamed.delete_files")
-    assert sorted(map(tuple, map(dict.values, files.to_pylist()))) == [
-        (1, "PUFFIN", 1), (1, "PUFFIN", 2), (2, "PARQUET", 3),
-    ]  # fmt: skip
-    reference.sql("DELETE FROM ice.n.streamed WHERE id = 7", "INSERT INTO ice.n.streamed VALUES (200, 'theirs')")
-    agree([i for i in left if i != 7] + [200])
-    ids = reference.rows("SELECT id, _row_id FROM ice.n.streamed")
-    mine = bh.open(str(path)).scan(["id", "_row_id"]).to_arrow()
-    assert sorted(mine.to_pylist(), key=str) == sorted(ids.to_pylist(), key=str)
