@@ -3,7 +3,8 @@ mismatch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -20,29 +21,36 @@ _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 _NAIVE = "declare its zone: cast it to a timestamp with a zone"
 
 
-def conform(data: pa.RecordBatch | pa.Table, schema: T.Schema, where: str | None = None) -> pa.RecordBatch | pa.Table:
+Absent = Mapping[int, object]
+"""What fields of structs have where the structs lack them, by field id."""
+
+
+def conform(
+    data: pa.RecordBatch | pa.Table, schema: T.Schema, where: str | None = None, absent: Absent = MappingProxyType({})
+) -> pa.RecordBatch | pa.Table:
     """`data` with exactly the columns of `schema`, in its order and its Arrow types; a batch stays a batch.
 
-    Columns match by name, ignoring case where that is not ambiguous; missing nullable ones are null.
+    Columns match by name, ignoring case where that is not ambiguous; missing nullable ones are null, but for fields of
+    structs with a value in `absent`.
     Raises SchemaMismatchError that lists every extra or missing column, lossy type and null in a non-null column.
     """
     if isinstance(data, pa.Table):
-        batches = [_conform_batch(b, schema, where) for b in data.to_batches()]
-        return pa.Table.from_batches(batches, _arrow(schema)) if batches else _no_rows(data, schema, where)
-    return _conform_batch(data, schema, where)
+        batches = [_conform_batch(b, schema, where, absent) for b in data.to_batches()]
+        return pa.Table.from_batches(batches, _arrow(schema)) if batches else _no_rows(data, schema, where, absent)
+    return _conform_batch(data, schema, where, absent)
 
 
 def _arrow(schema: T.Schema) -> pa.Schema:
     return pa.schema([to_arrow_field(f) for f in schema])
 
 
-def _no_rows(data: pa.Table, schema: T.Schema, where: str | None) -> pa.Table:
+def _no_rows(data: pa.Table, schema: T.Schema, where: str | None, absent: Absent) -> pa.Table:
     empty = pa.RecordBatch.from_arrays([pa.array([], f.type) for f in data.schema], schema=data.schema)
-    return pa.Table.from_batches([_conform_batch(empty, schema, where)])
+    return pa.Table.from_batches([_conform_batch(empty, schema, where, absent)])
 
 
-def _conform_batch(batch: pa.RecordBatch, schema: T.Schema, where: str | None) -> pa.RecordBatch:
-    problems: list[str] = []
+def _conform_batch(batch: pa.RecordBatch, schema: T.Schema, where: str | None, absent: Absent) -> pa.RecordBatch:
+    problems = _Problems(absent)
     columns = list(zip(batch.schema, batch.columns))
     arrays = _members(columns, schema.fields, batch.num_rows, "", problems, None)
     if problems:
@@ -52,6 +60,14 @@ def _conform_batch(batch: pa.RecordBatch, schema: T.Schema, where: str | None) -
             advice="select, cast or fill these columns, or evolve the schema",
         )
     return pa.RecordBatch.from_arrays(arrays, schema=_arrow(schema))
+
+
+class _Problems(list[str]):
+    """What is found to be wrong, and what is right to be absent."""
+
+    def __init__(self, absent: Absent) -> None:
+        super().__init__()
+        self.absent = absent
 
 
 def _match(columns: list[tuple[pa.Field, pa.Array]], fields: tuple[T.Field, ...]) -> dict[int, Sequence[int]]:
@@ -72,7 +88,7 @@ def _members(
     fields: tuple[T.Field, ...],
     rows: int,
     parent: str,
-    problems: list[str],
+    problems: _Problems,
     present: pa.Array | None,
 ) -> list[pa.Array]:
     """One array per field; `present` marks the rows in which the parent is not null (None: all)."""
@@ -91,6 +107,9 @@ def _members(
             field, array = columns[hits[0]]
             arrays.append(_fit(array, field, f, path, problems, present))
             continue
+        if not hits and parent and f.id is not None and f.id in problems.absent:
+            arrays.append(pa.repeat(pa.scalar(problems.absent[f.id], to_arrow_type(f.type)), rows))
+            continue
         if not hits and not f.nullable:
             problems.append(f"`{path}` is missing and cannot be null")
         arrays.append(pa.nulls(rows, to_arrow_type(f.type)))
@@ -98,7 +117,7 @@ def _members(
 
 
 def _fit(
-    array: pa.Array, given: pa.Field, field: T.Field, path: str, problems: list[str], present: pa.Array | None
+    array: pa.Array, given: pa.Field, field: T.Field, path: str, problems: _Problems, present: pa.Array | None
 ) -> pa.Array:
     if not field.nullable and array.null_count:
         missing = pc.is_null(array) if present is None else pc.and_(pc.is_null(array), present)
@@ -117,7 +136,7 @@ def _fit(
     return out if len(problems) == before else pa.nulls(len(array), to_arrow_type(field.type))
 
 
-def _convert(array: pa.Array, source: T.DataType, to: T.DataType, path: str, problems: list[str]) -> pa.Array:
+def _convert(array: pa.Array, source: T.DataType, to: T.DataType, path: str, problems: _Problems) -> pa.Array:
     array = unwrapped(array)
     arrow = to_arrow_type(to)
     if array.type == arrow and not isinstance(
@@ -195,7 +214,7 @@ def _valid(array: pa.Array) -> pa.Array | None:
     return pc.is_valid(array) if array.null_count else None
 
 
-def _struct(array: pa.Array, fields: tuple[T.Field, ...], path: str, problems: list[str]) -> pa.Array:
+def _struct(array: pa.Array, fields: tuple[T.Field, ...], path: str, problems: _Problems) -> pa.Array:
     columns = list(zip(array.type, members(array)))
     present = _valid(array)
     made = _members(columns, fields, len(array), f"{path}.", problems, present)
@@ -208,7 +227,7 @@ def _struct(array: pa.Array, fields: tuple[T.Field, ...], path: str, problems: l
     return pa.StructArray.from_arrays(made, fields=arrow, mask=None if present is None else pc.invert(present))
 
 
-def _list(array: pa.Array, element: T.Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
+def _list(array: pa.Array, element: T.Field, arrow: pa.DataType, path: str, problems: _Problems) -> pa.Array:
     offsets, (inner,), mask = laid_out(array)
     inner = _fit(inner, array.type.value_field, element, f"{path}.{element.name}", problems, None)
     if problems:
@@ -216,7 +235,7 @@ def _list(array: pa.Array, element: T.Field, arrow: pa.DataType, path: str, prob
     return pa.ListArray.from_arrays(offsets, inner, arrow, mask=mask)
 
 
-def _vector(array: pa.Array, element: T.Field, size: int, path: str, problems: list[str]) -> pa.Array:
+def _vector(array: pa.Array, element: T.Field, size: int, path: str, problems: _Problems) -> pa.Array:
     lengths = pc.list_value_length(array)
     if pc.any(pc.not_equal(lengths, size)).as_py():
         problems.append(f"`{path}` has lists that are not of {size} elements")
@@ -232,7 +251,7 @@ def _vector(array: pa.Array, element: T.Field, size: int, path: str, problems: l
     return pa.FixedSizeListArray.from_arrays(inner, type=pa.list_(to_arrow_field(element), size), mask=mask)
 
 
-def _map(array: pa.Array, key: T.Field, value: T.Field, arrow: pa.DataType, path: str, problems: list[str]) -> pa.Array:
+def _map(array: pa.Array, key: T.Field, value: T.Field, arrow: pa.DataType, path: str, problems: _Problems) -> pa.Array:
     offsets, (keys, items), mask = laid_out(array)
     keys = _fit(keys, array.type.key_field, key, f"{path}.{key.name}", problems, None)
     items = _fit(items, array.type.item_field, value, f"{path}.{value.name}", problems, None)
@@ -241,7 +260,7 @@ def _map(array: pa.Array, key: T.Field, value: T.Field, arrow: pa.DataType, path
     return pa.MapArray.from_arrays(offsets, keys, items, arrow, mask=mask)
 
 
-def _variant(array: pa.Array, source: T.DataType, path: str, problems: list[str]) -> pa.Array:
+def _variant(array: pa.Array, source: T.DataType, path: str, problems: _Problems) -> pa.Array:
     names = [f.name for f in array.type] if pa.types.is_struct(array.type) else []
     if sorted(names) != ["metadata", "value"]:
         problems.append(f"`{path}` is {source}, but the table has variant")

@@ -42,9 +42,11 @@ from boathouse.expr.tree import (
     Literal,
     Not,
     Or,
+    Path,
 )
 from boathouse.expr.values import Stored
 from boathouse.expr.zoned import UTC, depends_on_zone, in_zone
+from boathouse.types.data_types import children
 
 
 def bind(expr: Expr, schema: T.Schema, zone: str | None = UTC) -> Expr:
@@ -150,19 +152,39 @@ def _bind(e: Expr, schema: T.Schema) -> Expr:
             return replace(e, arg=inner, type=to)
         case Case():
             return _case(e, schema)
-        case Stored(arg, to, column):
-            return _stored(_bind(arg, schema), to, column)
+        case Stored(arg, to, column, needs):
+            return _stored(_bind(arg, schema), to, column, needs)
         case Function(name, args):
             made = _function(e, name, [_bind(a, schema) for a in args])
             return replace(made, zone=e.zone) if e.zone is not None and isinstance(made, Function) else made
     raise ExpressionError(f"unknown expression {e!r}")
 
 
-def _stored(e: Expr, to: T.DataType, column: str) -> Expr:
+def _stored(e: Expr, to: T.DataType, column: str, needs: tuple[Path, ...]) -> Expr:
     if e.type is None or not can_cast(e.type, to):
         advice = EXTRACT if isinstance(e.type, T.VariantType) else f"give a value of {to}"
         raise ExpressionError(f"`{column}` is {to}, and {e} is {e.type}, which cannot be cast to it", advice=advice)
+    lacking = [".".join((column, *path)) for path in needs if _lacks(e.type, path)]
+    if lacking:
+        raise ExpressionError(
+            f"`{column}` is set to {e}, whose structs lack `{'`, `'.join(lacking)}`, which is not null by default",
+            advice="give the field a value",
+        )
     return cast_to(e, to)
+
+
+def _lacks(type: T.DataType, path: Path) -> bool:
+    """Whether structs of the type lack the last field of a path, and have what is above it."""
+    step, *rest = path
+    fields = children(type)
+    if isinstance(type, T.StructType):
+        found = Names(f.name for f in fields).at(step)
+        if not found:
+            return not rest
+        place = found[0]
+    else:
+        place = 1 if isinstance(type, T.MapType) and step == "value" else 0
+    return bool(rest) and bool(fields) and _lacks(fields[place].type, tuple(rest))
 
 
 def _case(e: Case, schema: T.Schema) -> Expr:

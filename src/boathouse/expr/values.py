@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from boathouse.expr.parse import parse
-from boathouse.expr.tree import Case, Column, Expr, Literal, columns, rebuild
+from boathouse.expr.tree import Case, Column, Expr, Literal, Path, columns, rebuild
 from boathouse.types import NULL, DataType
 
 Sql = str
@@ -32,12 +32,14 @@ class Unread(Expr):
 class Stored(Expr):
     """A value as it is stored in a column, whose name is for messages: itself if it has the column's type, else cast.
 
-    Elements of lists and fields of structs are cast one by one, fields by their names.
+    Elements of lists and fields of structs are cast one by one, fields by their names. Fields that structs of the value
+    lack are null, but for those of the paths `needs`, within the column: their structs must have them.
     """
 
     arg: Expr
     to: DataType
     column: str
+    needs: tuple[Path, ...] = ()
 
     def __str__(self) -> str:
         return str(self.arg)

@@ -17,7 +17,7 @@ from boathouse.errors import (
     UnsafeStorageError,
     UnsupportedFeatureError,
 )
-from boathouse.iceberg.commit.defaults import computed
+from boathouse.iceberg.commit.defaults import absent, computed
 from boathouse.iceberg.commit.row_ids import carried
 from boathouse.iceberg.data_writer import OF_DELETES, SORT_ORDER
 from boathouse.iceberg.file_formats import data_format, delete_format, file_options, format_names, number
@@ -91,7 +91,8 @@ def table_context(snapshot: IcebergSnapshot, write_id: str) -> WriteContext:
     spec, properties = snapshot.partitioning.current, snapshot.properties
     found = write_context(snapshot.context, snapshot.schema, spec, properties, snapshot.paths.root, write_id)
     found = replace(found, carried=carried(snapshot.metadata), positions_per=positions_per(properties))
-    found = replace(found, computed=computed(snapshot.schema, snapshot.token), distribution=distribution(properties))
+    found = replace(found, computed=computed(snapshot.schema), absent=absent(snapshot.schema))
+    found = replace(found, distribution=distribution(properties))
     order = wanted_order(snapshot.metadata.document, snapshot.schema)
     if not (order.whole and can_order(snapshot.schema, order.fields)):
         return found

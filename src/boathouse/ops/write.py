@@ -246,7 +246,7 @@ def row_work(source: Source, context: WriteContext, fixed: bool = True) -> RowWo
     empty = to_arrow(source.schema).empty_table()
     for column in context.identities:
         empty = empty.append_column(column.name, pa.array([], pa.int64()))
-    conform(empty, context.schema, context.directory)
+    conform(empty, context.schema, context.directory, context.absent)
     return RowWork(source, context, spread_of(context), fixed)
 
 

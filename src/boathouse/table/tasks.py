@@ -207,6 +207,7 @@ class WriteContext:
     constraints; `rules` are these and the operation's own, bound, and are checked by the sink. `computed` are the
     columns that operations fill before the sink, `identities` those that the sink fills in inserted rows without a
     value.
+    `absent` are the values that fields of structs have in rows whose structs lack them, by field id.
     `materialized`: files have the partition columns too, in a format that otherwise leaves them out. `options` are the
     format's own, plain picklable values. `changes` is how files of changed rows are written, if the table wants them:
     its schema has `_change_type` as the last column. `carried` are columns that stay with a row when it is copied or
@@ -229,6 +230,7 @@ class WriteContext:
     rules: tuple[Rule, ...] = ()
     computed: tuple[ComputedColumn, ...] = ()
     identities: tuple[IdentityColumn, ...] = ()
+    absent: Mapping[int, Any] = field(default_factory=dict)
     materialized: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
     changes: WriteContext | None = None

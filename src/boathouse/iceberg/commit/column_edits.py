@@ -51,9 +51,7 @@ def add_column(draft: Draft, edit: AddColumn, where: str) -> None:
     path = (*edit.parent, edit.name)
     name = ".".join(path)
     added = fresh_ids(Field(edit.name, storable(edit.type, name, version)), Ids(highest_column_id(draft.document)))
-    value = (
-        None if edit.default is None else _default(edit.default, added.type, name, version, where, bool(edit.parent))
-    )
+    value = None if edit.default is None else _default(edit.default, added.type, name, version, where)
     if value is None and not edit.nullable:
         raise InvalidArgumentError(
             f"column `{name}` is required, but existing rows have no value",
@@ -77,14 +75,14 @@ def set_default(draft: Draft, edit: SetDefault, where: str) -> None:
     def change(field: Field) -> Field:
         value = None
         if edit.default is not None:
-            value = _default(edit.default, field.type, name, metadata.format, where, len(edit.path) > 1)
+            value = _default(edit.default, field.type, name, metadata.format, where)
         kept = {k: v for k, v in field.metadata.items() if k != WRITE}
         return replace(field, metadata=kept if value is None else {**kept, WRITE: value})
 
     _edit(draft, edit.path, change, where)
 
 
-def _default(sql: str, type: DataType, name: str, version: FormatVersion, where: str, nested: bool) -> Any:
+def _default(sql: str, type: DataType, name: str, version: FormatVersion, where: str) -> Any:
     """The JSON form of a default; None for null."""
     if version.number < 3:
         raise UnsupportedFeatureError(
@@ -92,9 +90,9 @@ def _default(sql: str, type: DataType, name: str, version: FormatVersion, where:
             where=where,
             advice='upgrade the table: t.set_properties({"format-version": "3"})',
         )
-    if not writable(type) or nested:
+    if not writable(type):
         raise UnsupportedFeatureError(
-            f"a default of {'a field of a struct' if nested else f'a {type}'} is not offered: column `{name}`",
+            f"a default of a {type} is not offered: column `{name}`",
             where=where,
             advice="leave it out",
         )

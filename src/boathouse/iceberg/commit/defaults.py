@@ -1,12 +1,11 @@
-"""What rows have in columns that are left out when they are written: the columns' write defaults (spec, "Default
+"""What rows have in columns and fields that are left out when they are written: their write defaults (spec, "Default
 values")."""
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import Final
+from typing import Any, Final
 
-from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.text import sql_literal
 from boathouse.expr.tree import Literal
@@ -29,21 +28,20 @@ from boathouse.types import (
 _PLAIN: Final = (BooleanType, IntegerType, FloatType, DecimalType, StringType, BinaryType, FixedType)
 
 
-def computed(schema: Schema, where: str) -> tuple[ComputedColumn, ...]:
+def absent(schema: Schema) -> dict[int, Any]:
+    """The write defaults of fields of structs, at any depth, by field id."""
+    nested = (f for path, f in schema.walk() if len(path) > 1 and f.metadata.get(WRITE) is not None)
+    return {f.id: default_of(f, WRITE) for f in nested if f.id is not None}
+
+
+def computed(schema: Schema) -> tuple[ComputedColumn, ...]:
     """The columns with a write default; rows that lack one whose value SQL cannot write are refused, as the name that
-    stands for it is no column's. Raises UnsupportedFeatureError for a field of a struct, whose absence nobody would
-    see."""
+    stands for it is no column's."""
     found = []
-    for path, field in schema.walk():
+    for field in schema.fields:
         if field.metadata.get(WRITE) is None:
             continue
         value = default_of(field, WRITE)
-        if len(path) > 1:
-            raise UnsupportedFeatureError(
-                f"writing a table whose column `{'.'.join(path)}` ({field.type}) has a write default is not offered",
-                where=where,
-                advice=f"remove it: t.set_default({'.'.join(path)!r}, None)",
-            )
         sql = _sql(value, field.type) if writable(field.type) else quote(f"the write default of {field.name}")
         found.append(ComputedColumn(field.name, sql, generated=False))
     return tuple(found)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from boathouse.bits.names import steps
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
 from boathouse.expr.resolve import resolve_path
 from boathouse.expr.tree import Column, Expr, Function, Literal, Path
 from boathouse.expr.values import Sql, Stored, Unread, nothing
+from boathouse.table.tasks import WriteContext
 from boathouse.types import STRING, Field, Schema, StructType
 from boathouse.types.data_types import unlabelled
 
@@ -92,3 +94,14 @@ def struct(names: Iterable[str], values: Iterable[Expr]) -> Expr:
 def stored(value: Expr, field: Field) -> Expr:
     """The value in the type of a column."""
     return Stored(value, unlabelled(field.type), field.name)
+
+
+def needing(values: Mapping[str, Expr], context: WriteContext) -> dict[str, Expr]:
+    """The values of columns, whose structs must have the fields that are not null where they are absent."""
+    if not context.absent:
+        return dict(values)
+    needs: dict[str, list[Path]] = {}
+    for (name, *rest), f in context.schema.walk():
+        if rest and f.id in context.absent:
+            needs.setdefault(name, []).append(tuple(rest))
+    return {n: replace(v, needs=tuple(needs.get(n, ()))) if isinstance(v, Stored) else v for n, v in values.items()}

@@ -14,7 +14,7 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.expr.qualify import qualified
 from boathouse.expr.tree import TRUE, And, Column, Expr, IsNull, Literal, Not
 from boathouse.expr.values import Unread, chosen, nothing
-from boathouse.ops.rows.assign import assigned, check_whole, stored
+from boathouse.ops.rows.assign import assigned, check_whole, needing, stored
 from boathouse.ops.rows.computed import defaults, generated, recomputed
 from boathouse.ops.rows.identity import advanced, check_kept, filled
 from boathouse.ops.rows.merge_bounds import target_predicate
@@ -180,7 +180,7 @@ class Merge:
         if clause.action == "delete":
             return {}
         follow, otherwise = generated(context), defaults(context) if clause.action == "insert" else {}
-        found = otherwise | image
+        found = otherwise | needing(image, context)
         for f in context.schema:
             if f.name not in found:
                 kept = clause.action == "update" and f.name not in follow and _same(table, f.name)

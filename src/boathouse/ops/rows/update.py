@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from boathouse.expr.tree import TRUE
 from boathouse.expr.values import nothing
-from boathouse.ops.rows.assign import assigned, stored
+from boathouse.ops.rows.assign import assigned, needing, stored
 from boathouse.ops.rows.computed import generated, recomputed
 from boathouse.ops.rows.identity import check_kept
 from boathouse.ops.rows.predicate import bound_or_none
@@ -41,7 +41,7 @@ class Update:
         left = {name: stored(nothing(), snapshot.schema.field(name)) for name in generated(context)}
         given = assigned(self.values, snapshot.schema)
         check_kept(context, given)
-        values = left | given
+        values = left | needing(given, context)
         rel = engine.project(engine.scan(plan), marked(snapshot.schema, UPDATE, context, values), where)
         rel = recomputed(engine, rel, snapshot.schema, context)
         changes = RowChanges(start, plan, rel, context, "update")

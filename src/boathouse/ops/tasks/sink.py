@@ -155,7 +155,7 @@ def _route(
 ) -> None:
     """Routes the rows by their action, and counts them."""
     if ACTION not in batch.schema.names:
-        rows = conform(batch, context.rows)
+        rows = conform(batch, context.rows, absent=context.absent)
         if rules.hold(rows):
             writer.write(rows)
         counts["inserted"] += batch.num_rows if context.content == "data" else 0
@@ -177,7 +177,7 @@ def _route(
     kept = batch.filter(pc.not_equal(action, DELETE))
     if not kept.num_rows:
         return
-    rows = conform(_carried(kept, context).select(_new(batch)), context.rows)
+    rows = conform(_carried(kept, context).select(_new(batch)), context.rows, absent=context.absent)
     # Copies of existing rows were checked when they were new.
     if rules.hold(rows.filter(pc.not_equal(kept.column(ACTION), COPY)) if context.rules else rows):
         writer.write(rows)
