@@ -32,7 +32,7 @@ PARTS = {
 }
 """What features give."""
 ALL = [f for name in features.__all__ if isinstance(f := getattr(features, name), type) and f not in PARTS]
-OF_SETTINGS = {features.Clustering, features.CommitRetries, features.Identifiers}
+OF_SETTINGS = {features.Clustering, features.CommitRetries, features.Identifiers, features.Staging}
 """Values that a table has by its settings; none of those here."""
 
 

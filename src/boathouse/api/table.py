@@ -15,6 +15,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.api.adding_files import AddingFiles
 from boathouse.api.arguments import errors_at, flag, located, strings
+from boathouse.api.audit import run_audited
 from boathouse.api.changes import Changes
 from boathouse.api.cleanup import Cleanup
 from boathouse.api.column_rules import ColumnRules
@@ -43,7 +44,6 @@ from boathouse.ops.rows.delete import Delete
 from boathouse.ops.rows.key_upsert import KeyUpsert
 from boathouse.ops.rows.merge import Merge
 from boathouse.ops.rows.update import Update
-from boathouse.ops.run import run
 from boathouse.ops.table.set_properties import PropertiesSet
 from boathouse.ops.write import Source, Write
 from boathouse.table.change import Isolation
@@ -503,7 +503,7 @@ class Table(Maintenance, Cleanup, AddingFiles, Columns, ColumnRules, Constraints
         handle = self._handle
         if zoned:
             handle = replace(handle, zone=zone_of(engine, self._timezone, self._spark))
-        snapshot, result = run(handle, engine, write, options)
+        snapshot, result = run_audited(handle, engine, write, options)
         self._handle = replace(self._handle, snapshot=snapshot)
         return result
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, strings
+from boathouse.api.audit import run_audited
 from boathouse.api.catalog import Catalog, in_catalog, newest_in
 from boathouse.api.detection import choose, detected, locate, marked_at, not_found, require_free
 from boathouse.api.engines import engine_for, time_zone, zone_of
@@ -23,7 +24,6 @@ from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.ops.rows.append import Append
 from boathouse.ops.rows.overwrite_partitions import check_partitions
-from boathouse.ops.run import run
 from boathouse.ops.schema.stored_types import held
 from boathouse.ops.table import create as _create
 from boathouse.ops.table.create import already_there
@@ -183,7 +183,7 @@ class WriteCall:
                 written.discard()
             raise
         if isinstance(found, _Existing):
-            return run(found.handle, engine, found.write, self.options, written)[1]
+            return run_audited(found.handle, engine, found.write, self.options, written)[1]
         if written is not None:
             written.discard()
         assert isinstance(found, _Skipped)

@@ -26,6 +26,7 @@ Offered = (
     | features.Refs
     | features.Restorable
     | features.RewritableDeletes
+    | features.Staging
 )
 """The features of a version of a table."""
 
@@ -106,4 +107,8 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.deletes.rewritable import IcebergRewritableDeletes
 
             found = IcebergRewritableDeletes(table) if table.metadata.format.deletes else None
+        case features.Staging:
+            from boathouse.iceberg.commit.staging import STAGED, stages
+
+            found = features.Staging(STAGED) if stages(table.properties) else None
     return cast("Feature | None", found)

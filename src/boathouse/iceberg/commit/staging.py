@@ -23,7 +23,7 @@ def is_staged(change: Change, properties: Mapping[str, str], makes_snapshot: boo
     where that cannot be."""
     if STAGED not in change.metadata:
         return False
-    if properties.get(ENABLED, "false").strip().lower() != "true":
+    if not stages(properties):
         raise InvalidArgumentError(
             f"{STAGED} stages a snapshot, and the table does not",
             advice=f'set_properties({{"{ENABLED}": "true"}}) first',
@@ -33,6 +33,11 @@ def is_staged(change: Change, properties: Mapping[str, str], makes_snapshot: boo
             f"{change.operation} makes no snapshot that could be staged", advice=f"leave {STAGED} out"
         )
     return True
+
+
+def stages(properties: Mapping[str, str]) -> bool:
+    """Whether the table has writes staged that ask for it."""
+    return properties.get(ENABLED, "false").strip().lower() == "true"
 
 
 def staged_version(metadata: TableMetadata, name: str) -> int:

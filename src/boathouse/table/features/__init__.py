@@ -26,6 +26,7 @@ from boathouse.table.features.refs import Refs
 from boathouse.table.features.restore import Restorable
 from boathouse.table.features.retention import LiveFiles, Retention
 from boathouse.table.features.rewritable_deletes import Rewritable, RewritableDeletes
+from boathouse.table.features.staging import Staging
 
 __all__ = [
     "PROVIDER",
@@ -63,6 +64,7 @@ __all__ = [
     "Retention",
     "Rewritable",
     "RewritableDeletes",
+    "Staging",
     "Step",
     "not_offered",
     "required",
