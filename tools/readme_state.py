@@ -44,7 +44,7 @@ CONDITIONS = {
     ("delta", "rename columns"): "where `delta.columnMapping.mode` is name or id",
     ("delta", "drop columns"): "where `delta.columnMapping.mode` is name or id",
     ("delta", "widen columns"): "where `delta.enableTypeWidening` is true",
-    ("iceberg", "views"): "read",
+    ("iceberg", "views"): "of SQL and REST catalogs",
     ("lance", "branches and tags"): "tags are read",
 }
 ICEBERG_WRITTEN = (

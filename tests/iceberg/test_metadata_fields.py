@@ -128,22 +128,73 @@ OF_VERSION_3 = {
 
 @pytest.mark.spec("I-242")
 def test_fields_of_version_3(make):
-    """Read, whatever keys the table lists for files that need none; what it writes would have to be encrypted."""
+    """Carried through commits: keys are those of older files where the table has no master key, as in the
+    reference."""
     _, eyes = make(DATA)
     edit(eyes, lambda d: d.update(OF_VERSION_3))
     before = eyes.document()
     table = bh.open(str(eyes.root))
     assert ids_of(table) == list(range(6)) and ids_of(table, where="id > 3") == [4, 5]
-    for write in (lambda: table.append(rows(10)), lambda: table.set_properties({"a": "b"})):
-        with pytest.raises(UnsupportedFeatureError, match="encryption"):
-            write()
-    assert eyes.document() == before
-    edit(eyes, lambda d: d.pop("encryption-keys"))
     bh.open(str(eyes.root)).append(rows(10))
     after = eyes.document()
     assert after["next-row-id"] == OF_VERSION_3["next-row-id"] + 7
-    assert after["partition-statistics"] == OF_VERSION_3["partition-statistics"]
+    for name in ("partition-statistics", "encryption-keys"):
+        assert after[name] == OF_VERSION_3[name]
     assert ids_of(bh.open(str(eyes.root))) == [*range(6), 10] and before["snapshots"] == after["snapshots"][:-1]
+
+
+KEYS_KEPT = {
+    "append": lambda t: t.append(rows(20)), "delete": lambda t: t.delete("id = 1"),
+    "update": lambda t: t.update({"p": "'x'"}, "id = 2"), "compaction": lambda t: t.optimize(),
+    "properties": lambda t: t.set_properties({"a": "b"}), "a column": lambda t: t.add_column("c", "int"),
+    "a branch": lambda t: t.refs.create_branch("b"), "an overwrite": lambda t: t.overwrite(rows(7)),
+    "manifests": lambda t: t.rewrite_manifests(), "a partition field": lambda t: t.partition_by("p"),
+}  # fmt: skip
+
+
+@pytest.mark.spec("I-242", "I-336")
+@pytest.mark.parametrize("what", KEYS_KEPT)
+def test_keys_of_older_snapshots_are_kept(make, what):
+    """A snapshot that is encrypted is refused when it is read, and stays as it is."""
+    table, eyes = make(DATA)
+    table.append(rows(10))
+    edit(eyes, lambda d: d.update({**OF_VERSION_3, "next-row-id": 7}))
+    edit(eyes, lambda d: d["snapshots"][0].update({"key-id": "k1"}))
+    first = eyes.document()["snapshots"][0]
+    KEYS_KEPT[what](bh.open(str(eyes.root)))
+    after = eyes.document()
+    assert after["encryption-keys"] == OF_VERSION_3["encryption-keys"] and after["snapshots"][0] == first
+    assert all("key-id" not in s for s in after["snapshots"][1:]) and bh.open(str(eyes.root)).count() > 0
+    with pytest.raises(UnsupportedFeatureError, match="encryption"):
+        bh.open(str(eyes.root), version=first["snapshot-id"]).to_arrow()
+    held = bh.open(str(eyes.root))
+    with pytest.raises(UnsupportedFeatureError, match="encryption"):
+        held.expire_snapshots(retain_last=100)
+    assert eyes.document() == after
+
+
+@pytest.mark.spec("I-336")
+def test_a_table_with_a_master_key_is_not_written(make, tmp_path):
+    """What is written would have to be encrypted: also in a table that is new, or would become one."""
+    _, eyes = make(DATA)
+    edit(eyes, lambda d: d.update({**OF_VERSION_3, "properties": {"encryption.key-id": "master"}}))
+    before = sorted(p for p in eyes.root.rglob("*"))
+    table = bh.open(str(eyes.root))
+    assert ids_of(table) == list(range(6))
+    for act in KEYS_KEPT.values():
+        with pytest.raises(UnsupportedFeatureError, match=r"not offered: encryption\.key-id is 'master'"):
+            act(bh.open(str(eyes.root)))
+    assert sorted(p for p in eyes.root.rglob("*")) == before
+    given = {"encryption.key-id": "master", "format-version": "3"}
+    other, _ = make(DATA, name="other")
+    for act in (
+        lambda: bh.create(str(tmp_path / "new"), DATA.schema, format="iceberg", properties=given),
+        lambda: bh.write(DATA, str(tmp_path / "new"), "iceberg", properties=given),
+        lambda: other.set_properties({"encryption.key-id": "master"}),
+    ):
+        with pytest.raises(UnsupportedFeatureError, match=r"encryption\.key-id is 'master'"):
+            act()
+    assert not list((tmp_path / "new").rglob("*")) and other.append(rows(10)).rows_added == 1
 
 
 @pytest.mark.parametrize("name, value", [

@@ -3,6 +3,7 @@
 import copy
 import json
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import unquote
 
@@ -11,6 +12,7 @@ import pytest
 from foreign_writer import Foreign
 
 import boathouse as bh
+from boathouse.api.catalog import Catalog
 from boathouse.errors import CorruptTableError, StorageError, TableNotFoundError, UnsupportedFeatureError
 
 SPARK = "SELECT\n    COUNT(1), CAST(event_ts AS DATE)\nFROM events\nGROUP BY 2"
@@ -190,10 +192,18 @@ def test_a_catalog_without_views(rest):
 
 
 def test_a_client_that_knows_none(tmp_path):
+    from pyiceberg.catalog.noop import NoopCatalog
+
     (tmp_path / "wh").mkdir()
     sql = bh.catalog("s", type="sql", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/wh")
     sql._made.client.create_namespace("db")
-    with pytest.raises(UnsupportedFeatureError, match=r"\(SqlCatalog\) does not know views"):
-        sql.views()
     with pytest.raises(TableNotFoundError):
         sql.open("db.none")
+    other = Catalog(replace(sql._made, client=NoopCatalog("n")))
+    for act in (
+        lambda: other.views("db"), lambda: other.view("db.v"), lambda: other.create_view("db.v", SPARK, "id int"),
+        lambda: other.replace_view("db.v", SPARK), lambda: other.rename_view("db.v", "db.w"),
+        lambda: other.drop_view("db.v"), lambda: other.set_view_properties("db.v", {}),
+    ):  # fmt: skip
+        with pytest.raises(UnsupportedFeatureError, match=r"\(NoopCatalog\) does not know views"):
+            act()

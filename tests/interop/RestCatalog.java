@@ -64,7 +64,7 @@ public class RestCatalog {
               || e instanceof NoSuchNamespaceException ? 404
           : e instanceof CommitFailedException || e instanceof AlreadyExistsException
               || e instanceof NamespaceNotEmptyException ? 409
-          : e instanceof IllegalArgumentException ? 400 : 500;
+          : e instanceof IllegalArgumentException || e instanceof IllegalStateException ? 400 : 500;
       Map<String, Object> error = new HashMap<>();
       error.put("message", String.valueOf(e.getMessage()));
       error.put("type", e.getClass().getSimpleName());
@@ -96,6 +96,10 @@ public class RestCatalog {
           : CatalogHandlers.listNamespaces(CATALOG, parent);
     }
     boolean drop = exchange.getRequestMethod().equals("DELETE");
+    if (parts[1].equals("views")) {
+      CatalogHandlers.renameView(CATALOG, read(exchange, RenameTableRequest.class));
+      return Map.of();
+    }
     if (parts[1].equals("tables")) {
       CatalogHandlers.renameTable(CATALOG, read(exchange, RenameTableRequest.class));
       return Map.of();
@@ -123,8 +127,12 @@ public class RestCatalog {
     TableIdentifier name = TableIdentifier.of(space, decode(parts[4]));
     if (drop) {
       if (query != null && query.equalsIgnoreCase("purgeRequested=true")) CatalogHandlers.purgeTable(CATALOG, name);
+      else if (views) CatalogHandlers.dropView(CATALOG, name);
       else CatalogHandlers.dropTable(CATALOG, name);
       return Map.of();
+    }
+    if (post && views) {
+      return CatalogHandlers.updateView(CATALOG, name, read(exchange, UpdateTableRequest.class));
     }
     if (post) {
       return CatalogHandlers.updateTable(CATALOG, name, read(exchange, UpdateTableRequest.class));

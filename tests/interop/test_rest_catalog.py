@@ -29,7 +29,12 @@ def ids(table):
 
 
 @pytest.fixture(scope="module")
-def options(tmp_path_factory):
+def root(tmp_path_factory):
+    return tmp_path_factory.mktemp("rest")
+
+
+@pytest.fixture(scope="module")
+def options(root):
     """How clients reach the server."""
     try:
         RELEASE.build()
@@ -37,7 +42,6 @@ def options(tmp_path_factory):
         pytest.skip(f"the reference cannot be fetched: {error}")
     (spark,) = RELEASE.home.glob("venv/lib/python*/site-packages/pyspark/jars")
     jars = ":".join([*(str(RELEASE.home / "jars" / os.path.basename(j)) for j in RELEASE.jars), f"{spark}/*"])
-    root = tmp_path_factory.mktemp("rest")
     java = os.path.join(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
     program = os.path.join(os.path.dirname(__file__), "RestCatalog.java")
     with open(root / "log", "w") as log:
@@ -141,6 +145,55 @@ def test_views(options, theirs):
         ours.open("db.v")
     with pytest.raises(TableNotFoundError):
         ours.open("db.none")
+
+
+@pytest.mark.spec("I-337")
+def test_views_come_and_go(options, theirs, root):
+    """Ours through the server, and in its JDBC catalog's database beside it: Java's parser reads what we wrote there,
+    and we what it wrote."""
+    rest = bh.catalog("prod", **options)
+    rest.create_namespace("views")
+    sql = bh.catalog("backend", type="sql", uri=f"sqlite:///{root}/catalog.db", warehouse=f"file://{root}/wh")
+    queries = {"spark": "SELECT id FROM base", "trino": "SELECT 1"}
+    made = rest.create_view("views.a", queries, "id bigint not null", properties={"comment": "ours"})
+    assert sql.view("views.a") == made and made.properties["comment"] == "ours"
+    made = sql.create_view("views.b", queries, "id bigint, s struct<a: int, l: array<date>>", default_catalog="other")
+    assert rest.view("views.b") == made and theirs.load_view("views.b").metadata.current_version_id == 1
+    assert rest.views("views") == sql.views("views") == ["views.a", "views.b"]
+    for name in ("views.a", "views.b"):
+        for i, catalog in enumerate((rest, sql, rest, sql)):
+            given = {"spark": f"SELECT {i}", "trino": f"SELECT {i}"}
+            done = catalog.replace_view(name, given, "id bigint" if i % 2 else "id bigint, day date")
+            assert done.version == i + 2 and done == rest.view(name) == sql.view(name)
+        assert [v.version for v in done.versions] == [1, 2, 3, 4, 5] == [id for _, id in done.log]
+        for catalog, version in ((rest, 1), (sql, 3)):
+            back = catalog.rollback_view(name, version)
+            assert back == rest.view(name) == sql.view(name) and back.version == version
+        again = rest.replace_view(name, {"spark": "SELECT 3", "trino": "SELECT 3"}, "id bigint")
+        assert (again.version, len(again.versions), again) == (5, 5, sql.view(name))
+        with pytest.raises(InvalidArgumentError, match="has a query in trino"):
+            sql.replace_view(name, "SELECT 9")
+        settings = {"version.history.num-entries": "2", "comment": None, "replace.drop-dialect.allowed": "true"}
+        assert sql.set_view_properties(name, settings) == rest.view(name)
+        left = rest.replace_view(name, "SELECT 10")
+        assert left == sql.view(name) and len(left.versions) == 2 and left.sql == {"spark": "SELECT 10"}
+        left = sql.replace_view(name, "SELECT 11")
+        assert left == rest.view(name) and [v.version for v in left.versions] == [left.version - 1, left.version]
+    rest.rename_view("views.a", "views.c")
+    sql.rename_view("views.b", "views.d")
+    with pytest.raises(AlreadyExistsError):
+        rest.rename_view("views.c", "views.d")
+    with pytest.raises(AlreadyExistsError):
+        rest.create_view("views.c", "SELECT 1", "id bigint")
+    with pytest.raises(UnsupportedFeatureError, match="this is a view, not a table: in spark: SELECT 11"):
+        sql.open("views.d")
+    assert rest.tables("views") == sql.tables("views") == [] and rest.views("views") == ["views.c", "views.d"]
+    sql.drop_view("views.c")
+    rest.drop_view("views.d")
+    for catalog in (rest, sql):
+        with pytest.raises(TableNotFoundError):
+            catalog.drop_view("views.c")
+    assert rest.views("views") == []
 
 
 @pytest.mark.spec("I-219", "I-338")

@@ -9,6 +9,7 @@ from typing import Any
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, strings
+from boathouse.api.catalog_views import CatalogViews
 from boathouse.api.create import as_schema
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL, time_zone, zone_of
@@ -22,10 +23,9 @@ from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
 from boathouse.table.location import NEWEST, At
-from boathouse.table.view import View
 
 
-class Catalog:
+class Catalog(CatalogViews):
     """A catalog of Iceberg tables: names, and which version of each is the newest. Made by `boathouse.catalog`."""
 
     def __init__(self, made: Any) -> None:
@@ -47,20 +47,6 @@ class Catalog:
         """The tables of a namespace, or of all, as `namespace.table`. Raises TableNotFoundError for a namespace that is
         not there, StorageError."""
         return list(self._made.tables(namespace))
-
-    def views(self, namespace: str | None = None) -> list[str]:
-        """The views of a namespace, or of all, as `namespace.view`. Raises TableNotFoundError for a namespace that is
-        not there, UnsupportedFeatureError if PyIceberg's client of this catalog does not list views, StorageError."""
-        return list(self._made.views(namespace))
-
-    def view(self, identifier: str) -> View:
-        """The view `namespace.view`: its queries by SQL dialect, schema and defaults.
-
-        Raises TableNotFoundError for a name that is not there, CorruptTableError, UnsupportedFeatureError if
-        PyIceberg's client of this catalog has no views, StorageError.
-        """
-        found: View = self._made.view(identifier)
-        return found
 
     def open(
         self,

@@ -16,7 +16,6 @@ import pyarrow as pa
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.manifests import batches as file_batches
 from boathouse.iceberg.manifests import reader as manifest_reader
-from boathouse.iceberg.manifests import records as manifests
 from boathouse.iceberg.manifests import totals
 from boathouse.iceberg.manifests.batches import FileRequest, ManifestTask
 from boathouse.iceberg.manifests.columns import all_vectors, only_files
@@ -25,6 +24,7 @@ from boathouse.iceberg.manifests.reader import TOGETHER, ManifestReader
 from boathouse.iceberg.manifests.records import DATA, Entry, ManifestFile
 from boathouse.iceberg.manifests.schemas import METRICS
 from boathouse.iceberg.metadata.document import TableMetadata
+from boathouse.iceberg.metadata.encryption import ENCRYPTED
 from boathouse.iceberg.paths import Paths
 from boathouse.storage import Stores
 from boathouse.table.sizes import FileCounts
@@ -75,7 +75,7 @@ class Listing:
         if recorded is None:
             return self._embedded(self.snapshot)
         if self.snapshot.get("key-id"):
-            raise UnsupportedFeatureError(manifests.ENCRYPTED, where=self.metadata.uri)
+            raise UnsupportedFeatureError(ENCRYPTED, where=self.metadata.uri)
         uri = self.paths.uri(recorded)
         found = self.reader.listed(uri)
         named = {self.paths.uri(m.path) for m in found}

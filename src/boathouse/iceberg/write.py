@@ -24,6 +24,7 @@ from boathouse.iceberg.file_formats import data_format, delete_format, file_opti
 from boathouse.iceberg.manifests.columns import partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, DATA
 from boathouse.iceberg.metadata import rules
+from boathouse.iceberg.metadata.encryption import require_plain
 from boathouse.iceberg.metadata.metrics_modes import Mode
 from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec, unknown_transforms
 from boathouse.iceberg.metadata.schema_rules import check_lineage_names
@@ -52,6 +53,7 @@ def create(context: TableContext, create: CreateTable) -> tuple[Schema, Partitio
     Raises UnsupportedTypeError naming the column, UnsupportedFeatureError for a format version that is not offered.
     """
     create.require_no_identities("Iceberg", str(context))
+    require_plain(create.properties, str(context))
     if create.profile not in (None, "modern"):
         raise UnsupportedFeatureError(f"Iceberg tables have no profile {create.profile!r}", where=str(context))
     version = NEW if create.profile is None else MODERN
@@ -142,8 +144,7 @@ def check_writable(found: IcebergSnapshot) -> None:
     unknown = unknown_transforms(metadata.partitioning.current)
     if unknown:
         raise UnsupportedFeatureError(f"writing with partition transform {unknown[0]} is not offered", where=where)
-    if metadata.document.get("encryption-keys") or metadata.properties.get("encryption.key-id"):
-        raise UnsupportedFeatureError("Iceberg table encryption is not offered", where=where)
+    require_plain(metadata.properties, where)
     rules.check(metadata.document, where)
     if metadata.format.row_lineage:
         check_lineage_names(found.schema, where)

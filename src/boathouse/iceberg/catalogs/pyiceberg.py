@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any, Final
@@ -25,10 +24,10 @@ from boathouse.errors import (
     TableNotFoundError,
     UnsupportedFeatureError,
 )
+from boathouse.iceberg.catalogs import views
 from boathouse.iceberg.catalogs.errors import GONE, catalog_errors, wrong_options
 from boathouse.iceberg.catalogs.sql import SqlRow
 from boathouse.iceberg.metadata.document import TableMetadata
-from boathouse.iceberg.metadata.views import parse_view
 from boathouse.iceberg.snapshot import read_metadata
 from boathouse.storage import Stores, absolute, basename, parent
 from boathouse.storage.aliases import ALIASES
@@ -106,28 +105,11 @@ class IcebergCatalog:
     def views(self, namespace: str | None = None) -> list[str]:
         """The views of a namespace, or of all. Raises TableNotFoundError, StorageError, and UnsupportedFeatureError if
         the client does not list them."""
-        names = self.namespaces() if namespace is None else [namespace]
-        with catalog_errors(self.name, self.secrets), self._with_views():
-            return sorted(".".join(v) for n in names for v in self.client.list_views(tuple(n.split("."))))
+        return views.list_views(self, self.namespaces() if namespace is None else [namespace])
 
-    def view(self, identifier: str) -> View:
+    def view(self, identifier: str, stores: Stores | None = None) -> View:
         """A view by namespace and name. Raises TableNotFoundError, and what `views` raises."""
-        parts, where = self.parts(identifier), f"{self.name}.{identifier}"
-        with catalog_errors(where, self.secrets), self._with_views():
-            metadata = self.client.load_view(parts).metadata
-            document = orjson.loads(metadata.model_dump_json(by_alias=True))
-        return parse_view(document, where)
-
-    @contextmanager
-    def _with_views(self) -> Iterator[None]:
-        try:
-            yield
-        except NotImplementedError:
-            raise UnsupportedFeatureError(
-                f"PyIceberg's client of this catalog ({type(self.client).__name__}) does not know views",
-                where=self.name,
-                advice="list them with an engine that has the catalog",
-            ) from None
+        return views.load_view(self, identifier, self.stores(None) if stores is None else stores)
 
     def table(self, identifier: str) -> CatalogTable:
         """A table by namespace and name, joined by dots. Raises InvalidArgumentError."""

@@ -11,6 +11,7 @@ from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.manifests.kinds import ENTRY, LIST, check_content, check_entry, check_row, check_schema
 from boathouse.iceberg.manifests.schemas import ENTRY_NAMES, LIST_NAMES, METRICS, avro_name
 from boathouse.iceberg.manifests.values import Physical, from_avro
+from boathouse.iceberg.metadata.encryption import ENCRYPTED
 from boathouse.types import PartitionField, PartitionSpec
 
 EXISTING: Final = 0
@@ -21,7 +22,6 @@ DELETES: Final = 1
 POSITION_DELETES: Final = 1
 EQUALITY_DELETES: Final = 2
 ADVICE: Final = "restore the file from a copy; if the table's writer counts incorrectly, open it with verify=False"
-ENCRYPTED: Final = "Iceberg table encryption is not offered"
 
 Row = dict[str, Any]
 Entry = dict[str, Any]

@@ -11,6 +11,7 @@ from boathouse.iceberg.metadata import commit_retries, metrics_modes
 from boathouse.iceberg.metadata import updates as u
 from boathouse.iceberg.metadata.apply import apply_all
 from boathouse.iceberg.metadata.document import Json, TableMetadata
+from boathouse.iceberg.metadata.encryption import require_plain
 from boathouse.iceberg.metadata.name_mapping import NAME_MAPPING, mapping_of
 from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, spec_fields_json
 from boathouse.iceberg.metadata.rules import sortable
@@ -101,7 +102,7 @@ def _empty(version: FormatVersion, now: int) -> Json:
 
 def set_properties(draft: Draft, edit: SetProperties) -> None:
     """Sets properties, and removes those whose value is None; `format-version` upgrades the table. Raises
-    UnsupportedFeatureError for a lower version, InvalidArgumentError for values that nobody obeys."""
+    UnsupportedFeatureError for a lower version, or a master key; InvalidArgumentError for values that nobody obeys."""
     if PROPERTY in edit.properties:
         version = asked_version(edit.properties[PROPERTY])
         if version.number != draft.document[PROPERTY]:
@@ -113,6 +114,7 @@ def set_properties(draft: Draft, edit: SetProperties) -> None:
     if any(k.startswith(metrics_modes.PREFIX) for k in changed):
         metrics_modes.check(changed, draft.view("").schema)
     commit_retries.check(changed)
+    require_plain(changed)
     if changed:
         draft.make(u.SetProperties(changed))
     if gone:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.iceberg.metadata.schemas import parse_schema
-from boathouse.table.view import View
+from boathouse.table.view import View, ViewVersion
 
 Json = Mapping[str, Any]
 _REQUIRED: Final = {
@@ -26,29 +26,54 @@ def is_view(document: Json) -> bool:
 
 
 def parse_view(document: Json, where: str) -> View:
-    """The current version of a view. Raises CorruptTableError, UnsupportedFeatureError for another format version."""
+    """A view at its current version. Raises CorruptTableError, UnsupportedFeatureError for another format version."""
     _check("the view's metadata", document, _REQUIRED, where)
     if document["format-version"] != 1:
         raise UnsupportedFeatureError(
             f"Iceberg view format version {document['format-version']} is not offered", where=where
         )
-    id = document["current-version-id"]
-    version = _with_id(document["versions"], "version-id", id, where)
+    _with_id(document["versions"], "version-id", document["current-version-id"], where)
+    versions = {v.version: v for v in (_version(document, v, where) for v in document["versions"])}
+    current = versions[document["current-version-id"]]
+    engine = " ".join(current.summary[n] for n in ("engine-name", "engine-version") if n in current.summary)
+    return View(
+        version=current.version,
+        schema=current.schema,
+        sql=current.sql,
+        location=document["location"],
+        default_namespace=current.default_namespace,
+        default_catalog=current.default_catalog,
+        storage_table=current.storage_table,
+        engine=engine or None,
+        properties=dict(document.get("properties") or {}),
+        versions=tuple(versions[id] for id in sorted(versions)),
+        log=tuple(_log_entry(e, where) for e in document["version-log"]),
+    )
+
+
+def _version(document: Json, version: object, where: str) -> ViewVersion:
+    if not isinstance(version, dict):
+        raise CorruptTableError(f"the view has the version {version!r:.80}", where=where)
+    id = version.get("version-id")
     _check(f"version {id} of the view", version, _OF_VERSION, where)
     schema = _with_id(document["schemas"], "schema-id", version["schema-id"], where)
-    summary = version["summary"]
-    engine = " ".join(str(summary[n]) for n in ("engine-name", "engine-version") if n in summary)
-    return View(
-        version=id,
+    return ViewVersion(
+        version=version["version-id"],
+        timestamp_ms=version["timestamp-ms"],
         schema=parse_schema(dict(schema), where),
         sql=_queries(version["representations"], where),
-        location=document["location"],
         default_namespace=tuple(str(n) for n in version["default-namespace"]),
         default_catalog=version.get("default-catalog"),
         storage_table=_storage_table(version.get("storage-table"), where),
-        engine=engine or None,
-        properties=dict(document.get("properties") or {}),
+        summary={str(k): str(v) for k, v in version["summary"].items()},
     )
+
+
+def _log_entry(entry: object, where: str) -> tuple[int, int]:
+    if not isinstance(entry, dict):
+        raise CorruptTableError(f"the view's version log has {entry!r:.80}", where=where)
+    _check("an entry of the view's version log", entry, {"timestamp-ms": int, "version-id": int}, where)
+    return entry["timestamp-ms"], entry["version-id"]
 
 
 def _check(what: str, found: Json, wanted: Mapping[str, type], where: str) -> None:
