@@ -38,31 +38,30 @@ def entry(**file: object) -> Row:
     return {"status": 1, **numbers, "data_file": {**fixed, **others, **NO_METRICS, **file}}
 
 
-def bounds(i: int, more: int, partitions: int = PARTITIONS) -> dict[int, bytes]:
+def bounds(i: int, more: int) -> dict[int, bytes]:
     """Of the file `i`, whose partition is the value of n7."""
     number, text = 1000 * i + more, f"value-{i:09d}-{more}"
     kinds = {"n": struct.pack("<q", number), "d": struct.pack("<d", number / 7), "s": text.encode()[:16]}
     found = {id: kinds[name[0]] for id, name in enumerate(NAMES, 1)}
-    return {**found, 1 + NAMES.index("n7"): struct.pack("<q", i % partitions)}
+    return {**found, 1 + NAMES.index("n7"): struct.pack("<q", i % PARTITIONS)}
 
 
-def many(root: str, i: int, partitions: int = PARTITIONS) -> Row:
-    part, ids = i % partitions, range(1, len(NAMES) + 1)
+def many(root: str, i: int) -> Row:
+    ids = range(1, len(NAMES) + 1)
     return entry(
-        content=0, file_path=f"file://{root}/data/n7={part}/#######-{i:05d}-c0ffee.parquet",
-        partition={"f1000": part}, record_count=100_000 + i, file_size_in_bytes=64_000_000 + i,
+        content=0, file_path=f"file://{root}/data/n7={i % PARTITIONS}/#######-{i:05d}-c0ffee.parquet",
+        partition={"f1000": i % PARTITIONS}, record_count=100_000 + i, file_size_in_bytes=64_000_000 + i,
         column_sizes={id: 1_000_000 + id * i % 9999 for id in ids}, value_counts=dict.fromkeys(ids, 100_000 + i),
         null_value_counts=dict.fromkeys(ids, i % 10), nan_value_counts=dict.fromkeys(range(9, 13), 0),
-        lower_bounds=bounds(i, 1, partitions), upper_bounds=bounds(i, 9, partitions),
-        split_offsets=[4, 32_000_000 + i], sort_order_id=0,
+        lower_bounds=bounds(i, 1), upper_bounds=bounds(i, 9), split_offsets=[4, 32_000_000 + i], sort_order_id=0,
     )  # fmt: skip
 
 
-def build(root: str, files: int, size: int = A_MANIFEST, partitions: int = PARTITIONS) -> str:
+def build(root: str, files: int, size: int = A_MANIFEST) -> str:
     """A table with manifests of `size` files; its data files do not exist. The manifests differ in the paths only."""
     bh.create(root, SCHEMA, format="iceberg", partition_by=["n7"])
     size = min(size, files)
-    entries = [many(root, i, partitions) for i in range(size)]
+    entries = [many(root, i) for i in range(size)]
 
     def listed(metadata: TableMetadata, sequence: int, id: int) -> list[Row]:
         rows, spec = [], metadata.partitioning.current
