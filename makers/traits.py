@@ -159,7 +159,7 @@ TRAITS: Final = {
             format="iceberg",
             offers=OF_STORED
             | {f.Adoption, f.CherryPicks, f.ColumnStatistics, f.Expiry, f.FileLists, f.KeyDeletes, f.PlanNotes}
-            | {f.RecordedPaths, f.Refs, f.Restorable, f.RewritableDeletes},
+            | {f.RecordedPaths, f.Refs, f.Relocation, f.Restorable, f.RewritableDeletes},
             offers_new=frozenset({f.Adoption}),
             document=".metadata.json",
             data_folder="data",

@@ -29,7 +29,8 @@ OPERATIONS = (
     "append", "overwrite", "overwrite of the rows that match a condition",
     "overwrite of the partitions that the rows are in", "delete", "update", "merge", "upsert",
     "change feed", "time travel", "add columns", "new columns by appends", "set properties", "application transactions",
-    "compaction", "Z-order", "purge of deleted rows", "rewrite of row deletes", "rewrite of manifests",
+    "compaction", "Z-order", "sorted rewrites", "purge of deleted rows", "rewrite of row deletes",
+    "rewrite of manifests",
     "upsert by equality deletes", "metadata tables", "streams, each row once", "SQL", "rename columns", "drop columns",
     "widen columns",
     "several changes of columns at once", "SQL of partition fields, orders and identifiers",
@@ -37,7 +38,9 @@ OPERATIONS = (
     "tables of catalogs created, renamed and dropped", "views", "vacuum",
     "expiry of versions", "removal of orphan files", "restore", "shallow clone",
     "convert a folder of Parquet files in place",
-    "data files added in place", "CHECK constraints", "name the table", "comments", "drop features",
+    "data files added in place", "snapshot of a folder of Parquet files", "changelog views",
+    "rewrite of paths",
+    "CHECK constraints", "name the table", "comments", "drop features",
     "statistics of columns", "statistics of partitions",
 )  # fmt: skip
 CONDITIONS = {

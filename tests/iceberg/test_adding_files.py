@@ -96,6 +96,19 @@ def test_files_of_every_format_are_read_where_they_are(path, source, version):
         assert sorted(t.scan(["_row_id"]).to_arrow()["_row_id"].to_pylist()) == list(range(9))
 
 
+def test_timestamps_in_orc(path, source):
+    """pyarrow reads them as nanoseconds, which are no type of the table."""
+    times = pa.table({"ts": pa.array([-1, 5, None], pa.timestamp("us")), "st": [{"at": None}] * 3}, pa.schema([
+        ("ts", pa.timestamp("us")), ("st", pa.struct([("at", pa.timestamp("us"))]))]))  # fmt: skip
+    orc.write_table(times, source / "a.orc")
+    t = bh.create(path, times.schema, format="iceberg")
+    t.add_files(source)
+    assert t.to_arrow().to_pylist() == times.to_pylist()
+    other = bh.create(path + "-2", "ts timestamp, st struct<at: timestamp_ntz>", format="iceberg")
+    with pytest.raises(errors.SchemaMismatchError, match="`ts` is timestamp_ntz in the file, and timestamp in the"):
+        other.add_files(source)
+
+
 def test_the_table_gets_the_name_mapping_of_the_reference(path, source):
     """As MappingUtil.create makes it; one that is there stays."""
     pq.write_table(ROWS, source / "a.parquet")
@@ -191,6 +204,10 @@ FILES = {
     "no sign": ({"id": pa.array([1], pa.uint32())}, "`id` is uint32 in the file"),
     "a zone": ({"id": [1], "at": pa.array([0], pa.timestamp("us", "UTC"))}, "`at` is timestamp in the file"),
     "nanoseconds": ({"id": [1], "at": pa.array([1], pa.timestamp("ns"))}, r"`at` is timestamp_ntz\(ns\) in the file"),
+    "milliseconds": (
+        {"id": [1], "tm": pa.array([1], pa.time32("ms"))},
+        r"`tm` is time\(3\) in the file, and time\(6\) in",
+    ),
     "a field more": ({"id": [1], "st": [{"x": 1, "y": 1}]}, r"has the column `st\.y`"),
     "another element": ({"id": [1], "l": [["a"]]}, r"`l\.element` is string in the file"),
     "bytes": ({"id": [1], "s": [b"x"]}, "`s` is binary in the file, and string in the table"),
@@ -203,7 +220,7 @@ FILES = {
 def test_columns_that_are_not_the_table_s(path, source, what):
     rows, message = FILES[what]
     t = bh.create(
-        path, "id bigint NOT NULL, i int, at timestamp_ntz, s string, st struct<x: bigint>, l array<bigint>",
+        path, "id bigint NOT NULL, i int, at timestamp_ntz, tm time, s string, st struct<x: bigint>, l array<bigint>",
         format="iceberg",
     )  # fmt: skip
     good = pa.table({"id": [1], "i": pa.array([1], pa.int8()), "at": pa.array([7], pa.timestamp("ms")), "l": [[1]]})
@@ -329,6 +346,33 @@ def test_a_concurrent_mapping_is_kept(path, source, monkeypatch):
         with_rival(monkeypatch, bh.open(path), add("d"), lambda t: (t.drop_column("id"), t.add_column("id", "string")))
 
 
+def test_types_that_parquet_annotates(path, source):
+    """What writers of Arrow make of one column: large, dictionary and extension types, milliseconds."""
+    given = pa.table(
+        {
+            "u": pa.array([b"0" * 16, None], pa.uuid()), "x": pa.array([b"abc", b"abd"], pa.binary(3)),
+            "tm": pa.array([1, 86_399_999_999], pa.time64("us")), "tz": pa.array([-1, 5], pa.timestamp("ms", "UTC")),
+            "s": pa.array(["a", "b"], pa.large_string()), "k": pa.array(["y", "x"]).dictionary_encode(),
+            "o": pa.array([True, None]), "day": pa.array([0, -1], pa.date32()),
+            "f": pa.array([1.5, None], pa.float32()),
+            "n": pa.array([1, -1], pa.int16()), "w": pa.array([Decimal("1.10"), None], pa.decimal128(5, 2)),
+        }
+    )  # fmt: skip
+    pq.write_table(given, source / "a.parquet")
+    t = bh.create(
+        path, "u uuid, x fixed(3), tm time, tz timestamp, s string, k string, o boolean, day date, f double, n bigint, "
+        "w decimal(12, 2), absent map<string, array<uuid>>", format="iceberg",
+    )  # fmt: skip
+    t.add_files(source)
+    (metrics,) = t.inspect.files()["readable_metrics"].to_pylist()
+    rows = t.to_arrow()
+    assert lines(theirs(path).cast(rows.schema)) == lines(rows) and rows["tm"].to_pylist()[1].second == 59
+    for name in rows.column_names[:-1]:
+        known = [v for v in rows[name].to_pylist() if v is not None]
+        assert (metrics[name]["lower_bound"], metrics[name]["upper_bound"]) == (min(known), max(known)), name
+        assert metrics[name]["null_value_count"] == rows[name].null_count
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_files(path, source, seed):
     """Whatever a writer of Parquet makes: the rows are there, for pyiceberg too, and no condition loses one."""
@@ -425,3 +469,36 @@ def test_folders_that_become_no_table(source, tmp_path):
         with pytest.raises(error, match=message):
             bh.convert(str(source), "iceberg", "p int")
         assert contents(source) == before
+
+
+@pytest.mark.feature("snapshot of a folder of Parquet files", format="iceberg")
+def test_a_table_elsewhere_of_the_files_of_a_folder(source, path):
+    for city, ids in (("Kiel", [1, 2]), ("Oslo", [3])):
+        (source / f"city={city}").mkdir()
+        for i in ids:
+            pq.write_table(pa.table({"id": [i]}), source / f"city={city}" / f"{i}.parquet")
+    before = contents(source)
+    done = bh.convert(str(source), "iceberg", "city string", {"gc.enabled": "true", "a": "b"}, to=path)
+    assert (done.files_added, done.rows_added) == (3, 3) and contents(source) == before
+    t = bh.open(path)
+    assert lines(theirs(path)) == lines(t.to_arrow()) and t.count() == 3
+    assert {k: t.properties.get(k) for k in ("gc.enabled", "snapshot", "a")} == {
+        "gc.enabled": "false", "snapshot": "true", "a": "b",
+    }  # fmt: skip
+    t.append(pa.table({"id": [4], "city": ["Oslo"]}))
+    t.delete("id = 3")
+    t.optimize()
+    t.purge()
+    for remove in (t.expire_snapshots, t.remove_orphan_files, t.vacuum):
+        with pytest.raises(errors.UnsupportedFeatureError, match=r"gc\.enabled"):
+            remove()
+    assert contents(source) == before and sorted(t.to_arrow()["id"].to_pylist()) == [1, 2, 4]
+    assert lines(theirs(path)) == lines(t.to_arrow())
+    with pytest.raises(errors.AlreadyExistsError):
+        bh.convert(str(source), "iceberg", "city string", to=path)
+    for inside in (str(source / "t"), str(source.parent), str(source)):
+        with pytest.raises(errors.InvalidArgumentError, match="would be in the folder of its files"):
+            bh.convert(str(source), "iceberg", "city string", to=inside)
+    with pytest.raises(errors.UnsupportedFeatureError, match="files that stay another's"):
+        bh.convert(str(source), "delta", "city string", to=path + "-2")
+    assert contents(source) == before and not Path(path + "-2").exists()

@@ -278,3 +278,25 @@ def test_files_of_spark(spark, tmp_path, mode, by):
     )
     disjoint = all(misplaced([a[1], b[0]], order[:2], schema) is None for a, b in itertools.pairwise(ends))
     assert len(found) > 2 and disjoint == (mode != "none")
+
+
+def test_a_rewrite_by_another_order_claims_none(tmp_path):
+    """Files say that they are in an order of the table's only if they are."""
+    t = bh.create(str(tmp_path / "t"), "id bigint, city string", format="iceberg")
+    for i in range(3):
+        t.append(pa.table({"id": [i, 9 - i], "city": ["a", "b"]}))
+
+    def orders():
+        head = max((tmp_path / "t/metadata").glob("v*.json"), key=lambda p: int(p.name[1:].split(".")[0]))
+        return {f["sort_order_id"] for f in StaticTable.from_metadata(f"file://{head}").inspect.files().to_pylist()}
+
+    t.optimize(sort_by=["id desc"])
+    assert t.to_arrow()["id"].to_pylist() == [9, 8, 7, 2, 1, 0] and orders() == {None}
+    t.sort_by("id")
+    t.optimize(sort_by=["city desc"])
+    assert orders() == {None} and t.to_arrow()["city"].to_pylist() == ["b"] * 3 + ["a"] * 3
+    t.optimize(sort_by=[])
+    assert orders() == {1} and t.to_arrow()["id"].to_pylist() == [0, 1, 2, 7, 8, 9]
+    t.sort_by("city")
+    t.optimize(sort_by=["id asc nulls first"])
+    assert orders() == {1}  # an order that the table had

@@ -28,6 +28,7 @@ PARTS = {
     features.Outline,
     features.Picked,
     features.Rewritable,
+    features.RewrittenPaths,
     features.Step,
 }
 """What features give."""
@@ -88,6 +89,7 @@ CALLS = {
     "branches and tags": (features.Refs, lambda t, other: len(t.refs)),
     "statistics of columns": (features.ColumnStatistics, lambda t, other: t.compute_statistics()),
     "rewrite_manifests": (features.FileLists, lambda t, other: t.rewrite_manifests()),
+    "rewrite_table_path": (features.Relocation, lambda t, other: t.rewrite_table_path(other, other)),
     "restore": (features.Restorable, lambda t, other: t.restore(0)),
     "expire_snapshots": (features.Expiry, lambda t, other: t.expire_snapshots()),
     "remove_orphan_files": (features.Expiry, lambda t, other: t.remove_orphan_files()),

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
-from boathouse import registry
-from boathouse.api.procedures import Called, Procedure, Row, entries, known_options, number_of, total
-from boathouse.api.table import Table
-from boathouse.errors import UnsupportedFeatureError
-from boathouse.ops.result import WriteResult
-from boathouse.storage import join, same
+from boathouse.api.conditions import condition
+from boathouse.api.engines import engine_for
+from boathouse.api.partition_by import sort_fields
+from boathouse.api.procedures import Called, Procedure, Row, known_options, number_of, total
+from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+from boathouse.expr.tree import Expr
+from boathouse.ops.files.compact import Choice, Compact
+from boathouse.ops.files.sort_rows import SortedFiles
+from boathouse.ops.files.zorder import ClusterRows
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.write import Write
+from boathouse.storage import basename, join, same
 from boathouse.table import features
-from boathouse.table.location import At
 
 _HOW: Final = (
     "max-concurrent-file-group-rewrites", "partial-progress.enabled", "partial-progress.max-commits",
@@ -26,38 +32,65 @@ _DELETED: Final = (
     "data_files", "position_delete_files", "equality_delete_files", "manifest_files", "manifest_lists",
     "statistics_files",
 )  # fmt: skip
+_CHOICE: Final = (
+    "delete-file-threshold", "delete-ratio-threshold", "min-input-files", "rewrite-all", "target-file-size-bytes",
+)  # fmt: skip
+_PART: Final = re.compile(r"(?:`(?:[^`]|``)*`|\([^()]*\)|[^,`()])+")
+_QUOTED: Final = re.compile(r"`((?:[^`]|``)*)`")
 _ZORDER: Final = re.compile(r"\s*zorder\s*\((.*)\)\s*", re.IGNORECASE | re.DOTALL)
 
 
 def _rewrite_data_files(called: Called) -> Iterator[Row]:
-    given = called.given
-    options = known_options(given.get("options", {}), ("target-file-size-bytes",), _HOW)
-    order = given.get("sort_order")
-    columns = None if order is None else _zorder(order)
-    if given.get("strategy", "binpack").lower() == "sort" and columns is None:
-        raise UnsupportedFeatureError(
-            "sorting by the table's own order is not offered", advice="pass sort_order => 'zorder(a, b)'"
+    table, given = called.table, called.given
+    options = known_options(given.get("options", {}), _CHOICE, _HOW)
+    where = None if "where" not in given else condition(given["where"])
+    written = WriteOptions.of(None, None, None, False, number_of(options, "target-file-size-bytes"))
+    write = _rewrite(given.get("strategy"), given.get("sort_order"), where, options)
+    done = table._run(engine_for(None, called.spark), write, written, where is not None)
+    removed = total(table, done, "removed-delete-files")
+    yield done.files_removed, done.files_added, done.bytes_removed, 0, removed
+
+
+def _rewrite(strategy: str | None, order: str | None, where: Expr | None, options: Mapping[str, str]) -> Write:
+    """Which files are rewritten, and how: all that may have rows for which `where` is true."""
+    named = (strategy or ("binpack" if order is None else "sort")).lower()
+    if named == "binpack" and order is None:
+        return Compact(where, choice=_choice(options), loosely=True)
+    if named != "sort":
+        raise InvalidArgumentError(
+            f"the strategy is {strategy!r}" + ("" if order is None else ", and a sort order is given"),
+            advice="pass strategy => 'binpack', or 'sort', with sort_order => 'a DESC, b' if not by the table's own",
         )
-    table = called.table
-    done = table.optimize(
-        given.get("where"), zorder_by=columns, target_file_bytes=number_of(options, "target-file-size-bytes")
-    )
-    yield (
-        done.files_removed,
-        done.files_added,
-        _removed_bytes(table, done),
-        0,
-        total(table, done, "removed-delete-files"),
-    )
-
-
-def _zorder(order: str) -> list[str]:
+    for name in options:
+        if name != "target-file-size-bytes" and not (name == "rewrite-all" and options[name].lower() == "true"):
+            raise UnsupportedFeatureError(
+                f"the option {name!r} is not offered where rows are sorted: all files are rewritten"
+            )
+    if order is None:
+        return SortedFiles(None, where, loosely=True)
     found = _ZORDER.fullmatch(order)
-    if found is None:
-        raise UnsupportedFeatureError(
-            f"the sort order {order!r} is not offered", advice="pass sort_order => 'zorder(a, b)'"
-        )
-    return [name.strip().strip("`") for name in found[1].split(",")]
+    if found is not None:
+        return ClusterRows(tuple(_parts(found[1])), where, loosely=True)
+    texts = list(_parts(order))
+    return SortedFiles(lambda schema: sort_fields(texts, schema), where, loosely=True)
+
+
+def _choice(options: Mapping[str, str]) -> Choice:
+    found = Choice(every=options.get("rewrite-all", "false").lower() == "true")
+    least, deletes = number_of(options, "min-input-files"), number_of(options, "delete-file-threshold")
+    share = number_of(options, "delete-ratio-threshold", float)
+    if least is not None:
+        found = replace(found, least=least)
+    if share is not None:
+        found = replace(found, deleted=share)
+    return replace(found, deletes=deletes)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """What commas divide outside of parentheses and quoted names; a name alone without its quotes."""
+    for part in _PART.findall(text):
+        if part.strip():
+            yield _QUOTED.sub(lambda m: m[1].replace("``", "`"), part.strip())
 
 
 def _rewrite_position_delete_files(called: Called) -> Iterator[Row]:
@@ -84,22 +117,6 @@ def _rewrite_manifests(called: Called) -> Iterator[Row]:
     table, given = called.table, called.given
     done = table.rewrite_manifests(given.get("sort_by"), spec_id=given.get("spec_id"))
     yield total(table, done, "manifests-replaced"), total(table, done, "manifests-created")
-
-
-def _removed_bytes(table: Table, done: WriteResult) -> int:
-    """The size of the data files that the commits removed."""
-    snapshot = table._handle.snapshot
-    total = 0
-    for entry in entries(table, done):
-        if entry.version in done.versions and entry.parent is not None:
-            sizes: list[dict[str, int]] = []
-            for version in (entry.parent, entry.version):
-                files = registry.load(snapshot.format).open(snapshot.context, At(version=version)).files()
-                sizes.append(
-                    {p: s for b in files for p, s in zip(*(b.column(c).to_pylist() for c in ("path", "size")))}
-                )
-            total += sum(size for path, size in sizes[0].items() if path not in sizes[1])
-    return total
 
 
 def _expire_snapshots(called: Called) -> Iterator[Row]:
@@ -131,6 +148,17 @@ def _remove_orphan_files(called: Called) -> Iterator[Row]:
     done = table.remove_orphan_files(given.get("older_than"), dry_run=given.get("dry_run", False))
     for path in done.paths:
         yield (join(table.uri, path),)
+
+
+def _rewrite_table_path(called: Called) -> Iterator[Row]:
+    given, table = called.given, called.table
+    head = basename(table._handle.snapshot.token)
+    if "start_version" in given or given.get("end_version", head) != head or given.get("create_file_list") is False:
+        raise UnsupportedFeatureError(
+            "part of a history is not written for another place", advice=f"leave start_version out; the end is {head}"
+        )
+    done = table.rewrite_table_path(given["source_prefix"], given["target_prefix"], given.get("staging_location"))
+    yield done.latest_version, done.file_list, done.manifests, done.delete_files
 
 
 PROCEDURES: Final = (
@@ -174,5 +202,13 @@ PROCEDURES: Final = (
         "rewritten_delete_files_count int, added_delete_files_count int, rewritten_bytes_count bigint, "
         "added_bytes_count bigint",
         _rewrite_position_delete_files,
+    ),
+    Procedure(
+        "rewrite_table_path",
+        "source_prefix string NOT NULL, target_prefix string NOT NULL, start_version string, end_version string, "
+        "staging_location string, create_file_list boolean",
+        "latest_version string, file_list_location string, rewritten_manifest_file_paths_count int, "
+        "rewritten_delete_file_paths_count int",
+        _rewrite_table_path,
     ),
 )

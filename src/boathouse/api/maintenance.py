@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args
 
@@ -14,11 +14,13 @@ from boathouse.api.detection import locate
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text, point
+from boathouse.api.partition_by import sort_fields
 from boathouse.errors import InvalidArgumentError
-from boathouse.ops.files.compact import COMMIT_BYTES, Compact
+from boathouse.ops.files.compact import COMMIT_BYTES, Choice, Compact
 from boathouse.ops.files.remove_orphans import vacuum_versions
 from boathouse.ops.files.rewrite_deletes import RewriteDeletes
 from boathouse.ops.files.rewrite_manifests import ManifestsRewritten
+from boathouse.ops.files.sort_rows import SortedFiles
 from boathouse.ops.files.vacuum import Mode, Vacuum, vacuum
 from boathouse.ops.files.zorder import ClusterRows
 from boathouse.ops.handle import Handle
@@ -32,6 +34,7 @@ from boathouse.table.context import TableContext
 from boathouse.table.engine import Engine
 from boathouse.table.features import Clustering, CompactableLog, Expiry, required
 from boathouse.table.location import Version
+from boathouse.types import Schema, SortField
 
 _HOUR_MS = 3_600_000
 
@@ -52,6 +55,9 @@ class Maintenance:
         where: Condition | None = None,
         *,
         zorder_by: Sequence[str] | None = None,
+        sort_by: Sequence[str] | None = None,
+        delete_ratio_threshold: float | None = None,
+        delete_file_threshold: int | None = None,
         target_file_bytes: int | None = None,
         commit_bytes: int | None = None,
         message: str | None = None,
@@ -62,7 +68,11 @@ class Maintenance:
 
         With `zorder_by` all files are rewritten, in one commit, so that each has a narrow range of these columns, also
         nested ones (`a.b`), and readers skip more of them. A table that names columns to be clustered by (Delta's
-        liquid clustering) is always rewritten so, once it has a file that is not. `where` names partition columns only.
+        liquid clustering) is always rewritten so, once it has a file that is not. With `sort_by`, as
+        `["city", "id desc"]` or `["bucket(4, id) desc nulls last"]`, all files are rewritten in that order, each a
+        range of it; with `[]` in the table's own (`t.sort_by`). Otherwise files of which a twentieth is deleted, or
+        the part `delete_ratio_threshold`, are rewritten whatever their size, and those to which so many as
+        `delete_file_threshold` row deletes apply. `where` names partition columns only.
         More than `commit_bytes` of files are rewritten in several commits, which `WriteResult.versions` lists. The old
         files stay for readers of older versions until they are vacuumed.
 
@@ -79,10 +89,14 @@ class Maintenance:
         columns = () if zorder_by is None else tuple(names("zorder_by", zorder_by))
         if zorder_by is not None and (not columns or commit_bytes is not None):
             raise InvalidArgumentError("zorder_by needs a column, and is one commit", advice="leave commit_bytes out")
+        by = None if sort_by is None else _sorting(sort_by, (zorder_by, commit_bytes))
+        choice = _choice(delete_ratio_threshold, delete_file_threshold)
         self._handle.check_open()
         parsed = None if where is None else condition(where)
-        write: Write = Compact(parsed, at_once)
-        if columns or self._handle.snapshot.offers(Clustering) is not None:
+        write: Write = Compact(parsed, at_once, choice=choice)
+        if by is not None:
+            write = SortedFiles(by if sort_by else None, parsed)
+        elif columns or self._handle.snapshot.offers(Clustering) is not None:
             write = ClusterRows(columns, parsed)
         return self._run(engine_for(None, self._spark), write, options, where is not None)
 
@@ -271,6 +285,30 @@ class Maintenance:
         context = TableContext(location, Stores(self._handle.context.stores.options, home=location.uri))
         check_free(context)
         return clone(self._handle.snapshot, context, options)
+
+
+def _sorting(by: Sequence[str], others: Sequence[object]) -> Callable[[Schema], tuple[SortField, ...]]:
+    """The order that the texts say of a schema. Raises InvalidArgumentError."""
+    texts = names("sort_by", by)
+    if any(o is not None for o in others):
+        raise InvalidArgumentError("sort_by is one order and one commit", advice="leave zorder_by and commit_bytes out")
+    return lambda schema: sort_fields(texts, schema)
+
+
+def _choice(ratio: float | None, files: int | None) -> Choice:
+    """Raises InvalidArgumentError."""
+    found = Choice()
+    if ratio is not None:
+        if isinstance(ratio, bool) or not isinstance(ratio, int | float) or not 0 < ratio <= 1:
+            raise InvalidArgumentError(
+                f"delete_ratio_threshold={ratio!r} is no part of a file", advice="pass for example 0.3"
+            )
+        found = replace(found, deleted=float(ratio))
+    if files is not None:
+        if isinstance(files, bool) or not isinstance(files, int) or files < 1:
+            raise InvalidArgumentError(f"delete_file_threshold={files!r} is not a number", advice="pass for example 3")
+        found = replace(found, deletes=files)
+    return found
 
 
 def _commit_bytes(given: int | None) -> int:

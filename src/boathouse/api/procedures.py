@@ -16,11 +16,13 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """A call of a procedure: `table` is that of its argument `table`; `given` are the other arguments by name, as
-    Python values (times are aware datetimes), without those that are absent or null."""
+    """A call of a procedure: `table` is that of its argument `table`, `name` the last part of its name; `given`
+    are the other arguments by name, as Python values (times are aware datetimes), without those that are absent or
+    null."""
 
     spark: Any
     table: Table
+    name: str
     given: Mapping[str, Any]
 
 
@@ -46,11 +48,39 @@ class Procedure:
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        found = [Parameter("table", "string", True)]
-        for text in self.takes.split(", ") if self.takes else ():
-            name, _, type = text.removesuffix(" NOT NULL").partition(" ")
-            found.append(Parameter(name, type, text.endswith(" NOT NULL")))
-        return tuple(found)
+        return (Parameter("table", "string", True), *_parameters(self.takes))
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call of a procedure that makes a table: `given` are all arguments; `catalog` is the name before `system`, or
+    empty."""
+
+    spark: Any
+    catalog: str
+    given: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Maker:
+    """A procedure that makes a table: `takes` are all parameters in their order, otherwise as Procedure."""
+
+    name: str
+    takes: str
+    returns: str
+    run: Callable[[Asked], Iterable[Row]]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        return _parameters(self.takes)
+
+
+def _parameters(takes: str) -> tuple[Parameter, ...]:
+    found = []
+    for text in takes.split(", ") if takes else ():
+        name, _, type = text.removesuffix(" NOT NULL").partition(" ")
+        found.append(Parameter(name, type, text.endswith(" NOT NULL")))
+    return tuple(found)
 
 
 def known_options(given: Mapping[str, str], known: Iterable[str], ignored: Iterable[str]) -> dict[str, str]:

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from boathouse.api.arguments import errors_at
+from boathouse.api.changelog_view import PROCEDURES as OF_CHANGES
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.file_procedures import PROCEDURES as OF_FILES
 from boathouse.api.iceberg_procedures import PROCEDURES
-from boathouse.api.procedures import Called, Parameter, Procedure
+from boathouse.api.procedures import Asked, Called, Maker, Parameter, Procedure
 from boathouse.api.ref_procedures import PROCEDURES as OF_REFS
 from boathouse.api.sql_tables import Tables
+from boathouse.api.table_procedures import MAKERS
 from boathouse.errors import ExpressionError, InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from boathouse.expr.call_statement import Call
 from boathouse.expr.sql_tokens import Token, joined, tokenize
@@ -20,7 +22,9 @@ from boathouse.expr.statement_tree import TableName, Tokens
 from boathouse.storage import Stores
 
 _SCHEMA: Final = "system"
-_BY_NAME: Final[Mapping[str, Procedure]] = {p.name: p for p in (*PROCEDURES, *OF_REFS, *OF_FILES)}
+_BY_NAME: Final[Mapping[str, Procedure | Maker]] = {
+    p.name: p for p in (*PROCEDURES, *OF_REFS, *OF_FILES, *OF_CHANGES, *MAKERS)
+}
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
@@ -42,7 +46,12 @@ def call(tables: Tables, statement: Call) -> Any:
         raise InvalidArgumentError(
             f"there is no procedure system.{name}", advice=f"there are {', '.join(sorted(_BY_NAME))}"
         )
+    if isinstance(procedure, Maker) and theirs:
+        return None
     given = _values(tables.spark, procedure, _bound(procedure, statement))
+    if isinstance(procedure, Maker):
+        rows = list(procedure.run(Asked(tables.spark, catalog[0], given)))
+        return tables.spark.createDataFrame(rows, procedure.returns)
     table = _table_name(str(given.pop("table")), catalog[0])
     if table is None or tables.find(table) is None:
         if theirs:
@@ -58,7 +67,8 @@ def call(tables: Tables, statement: Call) -> Any:
                 f"system.{procedure.name} is for Iceberg tables, and this is {found.format}",
                 advice="use OPTIMIZE, VACUUM and RESTORE, or the methods of the table",
             )
-        rows = list(procedure.run(Called(tables.spark, found, given)))
+        name = table.parts[-1].rstrip("/").rpartition("/")[2]
+        rows = list(procedure.run(Called(tables.spark, found, name, given)))
     return tables.spark.createDataFrame(rows, procedure.returns)
 
 
@@ -66,7 +76,7 @@ def _is_catalog(spark: Any, name: str) -> bool:
     return bool(name) and spark.conf.get(f"spark.sql.catalog.{name}", None) is not None
 
 
-def _bound(procedure: Procedure, statement: Call) -> dict[str, Tokens]:
+def _bound(procedure: Procedure | Maker, statement: Call) -> dict[str, Tokens]:
     """The tokens of each argument that is given, by the name of its parameter."""
     parameters = procedure.parameters
     names = [p.name for p in parameters]
@@ -86,12 +96,12 @@ def _bound(procedure: Procedure, statement: Call) -> dict[str, Tokens]:
     return found
 
 
-def _wrong(procedure: Procedure, what: str) -> InvalidArgumentError:
+def _wrong(procedure: Procedure | Maker, what: str) -> InvalidArgumentError:
     arguments = ", ".join(f"{p.name} => {p.type}" for p in procedure.parameters)
     return InvalidArgumentError(f"system.{procedure.name} {what}", advice=f"it takes {arguments}")
 
 
-def _values(spark: Any, procedure: Procedure, given: Mapping[str, Tokens]) -> dict[str, Any]:
+def _values(spark: Any, procedure: Procedure | Maker, given: Mapping[str, Tokens]) -> dict[str, Any]:
     """The values of the arguments, which Spark evaluates, without nulls. Raises InvalidArgumentError for one that does
     not fit its parameter, or is null and required; and Spark's errors."""
     parameters = [p for p in procedure.parameters if p.name in given]

@@ -32,6 +32,7 @@ from boathouse.api.merge import MergeBuilder, key_columns, same_keys
 from boathouse.api.merge import texts as value_texts
 from boathouse.api.overwriting import Partitions, overwriting
 from boathouse.api.refs import Refs
+from boathouse.api.relocating import Relocating
 from boathouse.api.scan import Scan
 from boathouse.api.statistics import Statistics
 from boathouse.engines.local import LocalEngine
@@ -56,7 +57,18 @@ from boathouse.types import Partitioning, Schema
 History = list[HistoryEntry]
 
 
-class Table(Maintenance, Cleanup, AddingFiles, Columns, ColumnRules, Constraints, Features, Statistics, Description):
+class Table(
+    Maintenance,
+    Cleanup,
+    AddingFiles,
+    Relocating,
+    Columns,
+    ColumnRules,
+    Constraints,
+    Features,
+    Statistics,
+    Description,
+):
     """One table of any format, pinned to the version it has read. Opened by `boathouse.open`, created by
     `boathouse.create`.
 

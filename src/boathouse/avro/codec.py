@@ -334,6 +334,9 @@ def writer(schema: Schema) -> Write:
             item = writer(schema["items"])
             pairs = is_pair(schema["items"])
             return lambda value, out: _write_array(item, _as_pairs(value) if pairs else value, out)
+        case "map":
+            pair = writer({"type": "record", "fields": [{"name": "key", "type": "string"}, _value(schema["values"])]})
+            return lambda value, out: _write_array(pair, _as_pairs(value), out)
         case "fixed":
             return _fixed_writer(int(schema["size"]))
     return writer(schema["type"])
@@ -367,12 +370,13 @@ def _write_array(item: Write, values: list[Any], out: bytearray) -> None:
 
 def _optional_writer(schema: Schema) -> Write:
     inner = writer(next(s for s in schema if s != "null"))
+    null, there = (0, 2) if schema[0] == "null" else (2, 0)
 
     def optional(value: Any, out: bytearray) -> None:
         if value is None:
-            out.append(0)
+            out.append(null)
         else:
-            out.append(2)
+            out.append(there)
             inner(value, out)
 
     return optional

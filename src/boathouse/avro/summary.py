@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from boathouse.arrow.schema import from_arrow
 from boathouse.parquet.field_source import FieldSource
-from boathouse.parquet.footer_summary import Footer, as_stored
+from boathouse.parquet.footer_summary import AsStored, Footer
 from boathouse.parquet.stats import LeafStats, schema_leaves
 
 
@@ -14,7 +14,8 @@ def footer_of(file: FieldSource) -> Footer:
     """The columns of an open file with their field ids, and its rows, which all blocks are read to count. Nothing is
     known of their values. Raises CorruptTableError, UnsupportedTypeError."""
     found = file.resolver.fields
-    schema = as_stored(from_arrow(pa.schema([pa.field(f.name, f.type) for f in found])), found, ids=True)
+    arrow = pa.schema([pa.field(f.name, f.type) for f in found])
+    schema = AsStored(ids=True).schema(from_arrow(arrow), found)
     rows = sum(part.num_rows for part in file.tables(()))
     leaves = [leaf for leaf in schema_leaves(schema) if not leaf.repeated]
     return Footer(schema, rows, tuple(LeafStats(leaf.path, leaf.field.type) for leaf in leaves))

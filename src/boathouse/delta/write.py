@@ -106,6 +106,10 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
     if snapshot is not None:
         check_types(schema, snapshot)
         return schema, spec
+    if table.borrows:
+        raise UnsupportedFeatureError(
+            "a Delta table of files that stay another's is not offered", where=where, advice="make a shallow clone"
+        )
     check_properties(table.properties, where)
     metadata = Metadata.parse(new_metadata("", schema, (), table.properties, where, table.adopts), where)
     protocol = Protocol.parse(lowest_protocol(schema, table.properties), where)

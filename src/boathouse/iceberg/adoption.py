@@ -31,7 +31,6 @@ from boathouse.types import (
     NullType,
     Schema,
     StructType,
-    TimeType,
 )
 
 _SMALL: Final = 16
@@ -217,8 +216,6 @@ def _fits(own: DataType, wanted: DataType, version: FormatVersion) -> bool:
     """Whether every reader reads a type of files as the table's."""
     match own, wanted:
         case IntegerType(bits), IntegerType(_, True) if bits <= _SMALL:
-            return True
-        case TimeType("ms"), TimeType("us"):
             return True
         case NullType(), _:
             return isinstance(wanted, NullType)

@@ -31,7 +31,7 @@ NATIVE: Final = pa.struct(
 """Bytes of each leaf's chunks, in the order of `stats`; where the row groups start; the table's order that the rows
 were found to be in."""
 SORT_ORDER: Final = "sort_order_id"
-"""The option with the id of the context's order."""
+"""The option with the ids of the table's orders, by their fields."""
 OF_DELETES: Final = "deletes"
 """The option with those of files of positions and of keys that differ from those of data files."""
 _OF_ROWS: Final = frozenset({"positions", "keys"})
@@ -81,10 +81,11 @@ class DataFiles:
     def outcomes(self, closed: Sequence[_Closed]) -> pa.Table:
         leaves = self.leaves.columns([c.stored.stats for c in closed])
         sizes = [list(row) for row in zip(*(leaf.sizes for leaf in leaves))]
+        order = self.context.options.get(SORT_ORDER, {}).get(self.context.order)
         native = [
             pa.array(sizes or [[]] * len(closed), pa.list_(pa.int64())),
             pa.array([c.stored.offsets for c in closed], pa.list_(pa.int64())),
-            pa.array([self.context.options[SORT_ORDER] if c.sorted else None for c in closed], pa.int32()),
+            pa.array([order if c.sorted else None for c in closed], pa.int32()),
         ]
         spec = self.context.spec
         known = {

@@ -24,6 +24,7 @@ Offered = (
     | features.PlanNotes
     | features.RecordedPaths
     | features.Refs
+    | features.Relocation
     | features.Restorable
     | features.RewritableDeletes
     | features.Staging
@@ -99,6 +100,10 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.refs import IcebergRefs
 
             found = IcebergRefs(table)
+        case features.Relocation:
+            from boathouse.iceberg.maintain.relocation import IcebergRelocation
+
+            found = IcebergRelocation(table)
         case features.Restorable:
             from boathouse.iceberg.commit.restore import IcebergRestore
 

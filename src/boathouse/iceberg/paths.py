@@ -156,7 +156,7 @@ class Paths:
         recorded = recorded.rstrip("/")
         canonical = _canonical(recorded)
         longest = tuple(sorted(relocated, key=lambda pair: -len(pair[0])))
-        there = _relocated(canonical or recorded, longest)
+        there = led_by(canonical or recorded, longest)
         if there is not None:
             return cls(recorded, there, True, longest)
         if canonical is None:
@@ -183,9 +183,9 @@ class Paths:
             return self.root + path[len(prefix) :]
         found = _canonical(path)
         if found is not None:
-            return _relocated(found, self.relocated) or found
+            return led_by(found, self.relocated) or found
         if _URI.match(path):
-            there = _relocated(path, self.relocated)
+            there = led_by(path, self.relocated)
             if there is not None:
                 return there
             try:
@@ -229,7 +229,7 @@ class Paths:
         return None
 
 
-def _relocated(uri: str, relocated: Relocated) -> str | None:
+def led_by(uri: str, relocated: Relocated) -> str | None:
     """Where the first of these folders that has the URI leads it; None if none has it. URIs of a scheme without a store
     are compared as texts."""
     known = _canonical(uri) is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -75,6 +75,13 @@ def read(data: bytes, where: str) -> list[Blob]:
         except (KeyError, TypeError, ValueError, AttributeError, OSError, pa.ArrowException) as error:
             raise CorruptTableError(f"a blob of the Puffin file is damaged: {error!r}", where=where) from None
     return blobs
+
+
+def relabelled(data: bytes, change: Callable[[Mapping[str, str]], Mapping[str, str]], where: str) -> bytes:
+    """The same blobs at the same places, with other properties. Raises CorruptTableError, UnsupportedFeatureError."""
+    blobs = [{**b, "properties": dict(change(b.get("properties") or {}))} for b in _footer(data, where)]
+    length = _TAIL.unpack(data[-_TAIL.size :])[0]
+    return data[: len(data) - _TAIL.size - length - len(MAGIC)] + footer(blobs)
 
 
 def _footer(data: bytes, where: str) -> list[Mapping[str, Any]]:

@@ -29,7 +29,7 @@ from boathouse.iceberg.metadata.metrics_modes import Mode
 from boathouse.iceberg.metadata.partitions import FIRST_FIELD_ID, bind_spec, unknown_transforms
 from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 from boathouse.iceberg.metadata.schemas import fresh_schema
-from boathouse.iceberg.metadata.sort_orders import wanted_order
+from boathouse.iceberg.metadata.sort_orders import known_orders, wanted_order
 from boathouse.iceberg.metadata.versions import MODERN, NEW, PROPERTY, FormatVersion, asked_version
 from boathouse.iceberg.metrics import metrics
 from boathouse.iceberg.paths import version_of
@@ -95,10 +95,11 @@ def table_context(snapshot: IcebergSnapshot, write_id: str) -> WriteContext:
     found = replace(found, carried=carried(snapshot.metadata), positions_per=positions_per(properties))
     found = replace(found, computed=computed(snapshot.schema), absent=absent(snapshot.schema))
     found = replace(found, distribution=distribution(properties))
-    order = wanted_order(snapshot.metadata.document, snapshot.schema)
-    if not (order.whole and can_order(snapshot.schema, order.fields)):
-        return found
-    return replace(found, order=order.fields, options={**found.options, SORT_ORDER: order.id})
+    document, schema = snapshot.metadata.document, snapshot.schema
+    order, orders = wanted_order(document, schema), known_orders(document, schema)
+    ids = {o.fields: o.id for o in orders if o.fields and can_order(schema, o.fields)}
+    found = replace(found, options={**found.options, SORT_ORDER: ids}) if ids else found
+    return replace(found, order=order.fields) if order.whole and order.fields in ids else found
 
 
 def distribution(properties: Mapping[str, str]) -> Distribution | None:
@@ -133,7 +134,7 @@ def check_writable(found: IcebergSnapshot) -> None:
         raise UnsupportedFeatureError(
             f"the table was relocated from {metadata.location}, which its metadata still names",
             where=where,
-            advice="copy its rows into a new table",
+            advice="write its metadata for where it is: t.rewrite_table_path(...)",
         )
     if found.ref is not None and (metadata.refs.get(found.ref) or {}).get("type") == "tag":
         raise ReadOnlyError(

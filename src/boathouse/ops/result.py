@@ -23,10 +23,11 @@ class WriteResult:
     commit that made no new one: in Iceberg, properties and columns are metadata beside the snapshots.
 
     `versions` are those of all commits of the operation; `version`, `commit` and `write_id` are the last one's.
-    `rows_copied` are rows that were rewritten unchanged beside changed ones. `bytes_added` is of new files, `seconds`
-    the whole time, `retries` how often the commit was repeated on a newer version. `write_id` is what
-    `Table.find_write` takes. `engine` wrote the rows that were given or made: `spark`, its executors, or `local`, this
-    process, which also writes a small DataFrame whose rows the driver holds; None where no such rows were written.
+    `rows_copied` are rows that were rewritten unchanged beside changed ones. `bytes_added` is of new files,
+    `bytes_removed` of those that compaction replaced, `seconds` the whole time, `retries` how often the commit was
+    repeated on a newer version. `write_id` is what `Table.find_write` takes. `engine` wrote the rows that were given or
+    made: `spark`, its executors, or `local`, this process, which also writes a small DataFrame whose rows the driver
+    holds; None where no such rows were written.
     """
 
     operation: str
@@ -39,6 +40,7 @@ class WriteResult:
     rows_deleted: int = 0
     rows_copied: int = 0
     bytes_added: int = 0
+    bytes_removed: int = 0
     seconds: float = 0.0
     retries: int = 0
     write_id: str | None = None
@@ -173,6 +175,7 @@ def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], co
         rows_deleted=sum(total(o, "deleted") for o in outcomes) + planned.rows_removed,
         rows_copied=sum(total(o, "copied") for o in outcomes),
         bytes_added=sum(total(a, "size") for a in added) + planned.bytes_added,
+        bytes_removed=planned.bytes_removed,
         write_id=None if change is None else change.write_id,
         versions=() if commit is None or commit.version is None else (commit.version,),
         engine=next((name for o in outcomes if (name := writer(o)) is not None), None),
@@ -181,7 +184,7 @@ def result_of(operation: str, planned: Planned, outcomes: Sequence[pa.Table], co
 
 def joined(first: WriteResult, then: WriteResult) -> WriteResult:
     """The result of two commits of one operation."""
-    summed = (*FIGURES, "bytes_added", "seconds", "retries")
+    summed = (*FIGURES, "bytes_added", "bytes_removed", "seconds", "retries")
     total = {name: getattr(first, name) + getattr(then, name) for name in summed}
     last = first if then.commit is None else then
     return replace(last, **total, versions=(*first.versions, *then.versions))

@@ -111,7 +111,7 @@ class Planned:
 
     `recount` gives the removed files and rows if the change follows another snapshot than the planned one. `then` is
     the rest of the operation, for another commit. `files_added`, `rows_added` and `bytes_added` are those that the
-    work did not write.
+    work did not write, `bytes_removed` is of files that were rewritten.
     """
 
     change: Change | None
@@ -122,6 +122,7 @@ class Planned:
     files_added: int = 0
     rows_added: int = 0
     bytes_added: int = 0
+    bytes_removed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

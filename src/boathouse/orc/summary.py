@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from boathouse.arrow.schema import from_arrow, to_arrow_type
-from boathouse.orc.footer import STRING, Statistics, read_tail
+from boathouse.orc.footer import INSTANT, LIST, MAP, STRING, STRUCT, TIMESTAMP, UNION, Statistics, read_tail
 from boathouse.orc.footer import Footer as OrcFooter
 from boathouse.orc.types import columns_of
 from boathouse.parquet.fields import file_fields
-from boathouse.parquet.footer_summary import Footer, as_stored
+from boathouse.parquet.footer_summary import AsStored, Footer
 from boathouse.parquet.stats import LeafStats, SchemaLeaf, schema_leaves
 from boathouse.types import IntegerType
 
@@ -27,10 +27,18 @@ def orc_footer(files: DataFiles, uri: str, size: int | None = None) -> Footer:
         said = read_tail(stream, uri).footer
     columns = columns_of(said, uri)
     fields = file_fields(pa.schema([c.field for c in columns]))
-    schema = as_stored(from_arrow(pa.schema([c.field for c in columns])), fields, ids=True)
+    stored = AsStored(ids=True, micros=_micros(said))
+    schema = stored.schema(from_arrow(pa.schema([c.field for c in columns])), fields)
     leaves = [leaf for leaf in schema_leaves(schema) if not leaf.repeated]
     stats = tuple(_stats(leaf, said) for leaf in leaves)
     return Footer(schema, said.rows, stats, tuple(s.offset for s in said.stripes))
+
+
+def _micros(said: OrcFooter) -> set[int]:
+    """The leaves that are timestamps of microseconds, by their numbers: types are in the order of their tree."""
+    leaves = [t for t in said.types if t.kind not in (STRUCT, LIST, MAP, UNION)]
+    nanos = [t.attribute("iceberg.timestamp-unit") == "NANOS" for t in leaves]
+    return {i for i, t in enumerate(leaves) if t.kind in (TIMESTAMP, INSTANT) and not nanos[i]}
 
 
 def _stats(leaf: SchemaLeaf, said: OrcFooter) -> LeafStats:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.parquet.convert import leaf_cast
 from boathouse.parquet.fields import FileField
 from boathouse.parquet.file_schema import file_schema
 from boathouse.parquet.resolve import Leaf, SourceColumn
@@ -51,36 +52,40 @@ def own_schema(source: ParquetSource, ids: bool = False) -> T.Schema:
     """
     stored = source.metadata.schema
     instants = {i for i in range(len(stored)) if stored.column(i).physical_type == "INT96"}
-    return as_stored(file_schema(source), source.resolver.fields, instants, ids)
+    return AsStored(ids, instants).schema(file_schema(source), source.resolver.fields)
 
 
-def as_stored(
-    schema: T.Schema, found: Sequence[FileField], instants: Collection[int] = (), ids: bool = False
-) -> T.Schema:
-    """A file's columns with the names of the specifications in lists and maps."""
-    return T.Schema(tuple(_field(f, at, instants, ids) for f, at in zip(schema, found, strict=True)))
+@dataclass(frozen=True, slots=True)
+class AsStored:
+    """Types of columns as a file has them, with the names of the specifications in lists and maps. `instants` are the
+    leaves that are instants though nothing says so, `micros` those that are read as nanoseconds and are none."""
 
+    ids: bool = False
+    instants: Collection[int] = ()
+    micros: Collection[int] = ()
 
-def _field(field: T.Field, found: FileField, instants: Collection[int], ids: bool) -> T.Field:
-    type = _type(field.type, found, instants, ids)
-    return T.Field(field.name, type, field.nullable, found.id if ids else None)
+    def schema(self, schema: T.Schema, found: Sequence[FileField]) -> T.Schema:
+        """The columns, of which `found` are the fields of the file."""
+        return T.Schema(tuple(self._field(f, at) for f, at in zip(schema, found, strict=True)))
 
+    def _field(self, field: T.Field, found: FileField) -> T.Field:
+        return T.Field(field.name, self._type(field.type, found), field.nullable, found.id if self.ids else None)
 
-def _type(type: T.DataType, found: FileField, instants: Collection[int], ids: bool) -> T.DataType:
-    below = found.children
-    match type:
-        case T.StructType(fields):
-            return T.StructType(tuple(_field(f, c, instants, ids) for f, c in zip(fields, below, strict=True)))
-        case T.ListType(element):
-            return T.ListType(replace(_field(element, below[0], instants, ids), name="element"))
-        case T.MapType(key, value):
-            of_key, of_value = (_field(f, c, instants, ids) for f, c in zip((key, value), below, strict=True))
-            return T.MapType(replace(of_key, name="key", nullable=False), replace(of_value, name="value"))
-        case T.TimestampType() if found.first in instants:
-            return T.TIMESTAMP
-        case T.TimestampType(utc, "s" | "ms"):
-            return T.TimestampType(utc, "us")
-    return type
+    def _type(self, type: T.DataType, found: FileField) -> T.DataType:
+        below = found.children
+        match type:
+            case T.StructType(fields):
+                return T.StructType(tuple(self._field(f, c) for f, c in zip(fields, below, strict=True)))
+            case T.ListType(element):
+                return T.ListType(replace(self._field(element, below[0]), name="element"))
+            case T.MapType(key, value):
+                of_key, of_value = (self._field(f, c) for f, c in zip((key, value), below, strict=True))
+                return T.MapType(replace(of_key, name="key", nullable=False), replace(of_value, name="value"))
+            case T.TimestampType() if found.first in self.instants:
+                return T.TIMESTAMP
+            case T.TimestampType(utc, unit) if unit in ("s", "ms") or found.first in self.micros:
+                return T.TimestampType(utc, "us")
+        return type
 
 
 def _stats(source: ParquetSource, schema: T.Schema, leaf: SchemaLeaf, floats: bool) -> LeafStats:
@@ -104,8 +109,13 @@ def _stats(source: ParquetSource, schema: T.Schema, leaf: SchemaLeaf, floats: bo
     known = LeafStats(leaf.path, held, nulls=nulls, values=rows, column_size=size)
     if isinstance(held, T.FloatType) and not floats:
         return known
-    plain = stored.type.value_type if pa.types.is_dictionary(stored.type) else stored.type
-    bounds = group_bounds(chunks, plain, node.convert, nothing_else=True)
+    plain, convert = stored.type, node.convert
+    if pa.types.is_dictionary(plain):
+        plain = plain.value_type
+    if isinstance(plain, pa.BaseExtensionType):  # bounds are decoded as what it is stored as
+        plain = plain.storage_type
+        convert = leaf_cast(plain, to_arrow_type(held))
+    bounds = group_bounds(chunks, plain, convert, nothing_else=True)
     if bounds is None or not _ordered(*bounds):
         return known
     lower, upper = (b if b.type == to_arrow_type(held) else b.cast(to_arrow_type(held)) for b in bounds)

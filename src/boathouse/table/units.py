@@ -96,7 +96,8 @@ def deletes_schema(partition: pa.StructType = pa.struct([]), native: pa.StructTy
     """The schema of DELETES. Vectors, and position deletes once they are resolved to units, have their bitmap inline.
 
     `inline` holds a portable 64-bit roaring bitmap of deleted row positions; of equality deletes, whose key columns
-    have the field ids `keys`, it may hold the key rows as an Arrow IPC stream instead of a `path`.
+    have the field ids `keys`, it may hold the key rows as an Arrow IPC stream instead of a `path`. `files` is from how
+    many files it is, null from one.
     """
     return pa.schema(
         [
@@ -108,6 +109,7 @@ def deletes_schema(partition: pa.StructType = pa.struct([]), native: pa.StructTy
             pa.field("length", pa.int64()),
             pa.field("inline", pa.binary()),
             pa.field("rows", pa.int64()),
+            pa.field("files", pa.int64()),
             pa.field("sequence", pa.int64()),
             pa.field("spec", pa.int32()),
             pa.field("partition", partition),

@@ -78,11 +78,11 @@ def resolve_deletes(
         return Resolved(units, deletes_schema().empty_table())
     index = Units.of(units, snapshot.partitioning)
     found = Collector(snapshot, index).found(snapshot.listing.delete_manifests)
-    bitmaps = _bitmaps(snapshot, found, index, map)
+    bitmaps, files = _bitmaps(snapshot, found, index, map)
     known = _key_stats(snapshot, units, found.equality, where, map)
     equality = [(f, rows) for f in found.equality if (rows := applies_to(f, index, known))]
     keys = {id: f.uri for f, _ in equality for id in f.keys}
-    return Resolved(*_attached(units, bitmaps, equality), keys)
+    return Resolved(*_attached(units, bitmaps, files, equality), keys)
 
 
 def deleted_positions(snapshot: IcebergSnapshot, units: pa.Table) -> list[Bitmap]:
@@ -92,7 +92,7 @@ def deleted_positions(snapshot: IcebergSnapshot, units: pa.Table) -> list[Bitmap
         return [EMPTY] * len(sizes)
     index = Units.of(units, snapshot.partitioning)
     found = Collector(snapshot, index).found(snapshot.listing.delete_manifests)
-    bitmaps = _bitmaps(snapshot, found, index, None)
+    bitmaps, _ = _bitmaps(snapshot, found, index, None)
     return [_inside(bitmaps[row], size) if row in bitmaps else EMPTY for row, size in enumerate(sizes)]
 
 
@@ -113,14 +113,18 @@ def newly_deleted(
     return [paths[row].as_py() for row in sorted(rows)]
 
 
-def _bitmaps(snapshot: IcebergSnapshot, found: _Found, index: Units, map: MapFunction | None) -> dict[int, Bitmap]:
-    """The deleted positions of units, by unit."""
+def _bitmaps(
+    snapshot: IcebergSnapshot, found: _Found, index: Units, map: MapFunction | None
+) -> tuple[dict[int, Bitmap], dict[int, int]]:
+    """The deleted positions of units, and the number of files that they are from, by unit."""
     bitmaps = _load_vectors(snapshot, found.vectors)
+    files = dict.fromkeys(bitmaps, 1)
     # Where a data file has a vector, its older position deletes are in the vector.
     for row, positions in _positions(snapshot, found, index, map):
         if row not in found.vectors:
             bitmaps[row] = bitmaps[row] | positions if row in bitmaps else positions
-    return bitmaps
+            files[row] = files.get(row, 0) + 1
+    return bitmaps, files
 
 
 def _inside(bitmap: Bitmap, rows: int) -> Bitmap:
@@ -179,7 +183,10 @@ def _run(map: MapFunction | None, tasks: Sequence[DeleteFileTask]) -> Iterator[p
 
 
 def _attached(
-    units: pa.Table, bitmaps: Mapping[int, Bitmap], equality: Sequence[tuple[EqualityFile, Sequence[int]]]
+    units: pa.Table,
+    bitmaps: Mapping[int, Bitmap],
+    files: Mapping[int, int],
+    equality: Sequence[tuple[EqualityFile, Sequence[int]]],
 ) -> tuple[pa.Table, pa.Table]:
     counts: list[int | None] = [0] * units.num_rows
     lists: list[list[int]] = [[] for _ in range(units.num_rows)]
@@ -190,7 +197,8 @@ def _attached(
         if len(inside):
             lists[row].append(len(rows))
             counts[row] = len(inside)
-            rows.append({"delete": len(rows), "kind": VECTOR, "inline": serialize64(inside), "rows": len(inside)})
+            positions = {"inline": serialize64(inside), "rows": len(inside), "files": files[row]}
+            rows.append({"delete": len(rows), "kind": VECTOR, **positions})
     for file, touched in equality:
         for row in touched:
             lists[row].append(len(rows))

@@ -25,6 +25,8 @@ OURS: Final = "boathouse"
 """A field that only this library writes: the id of the write that created this version of the metadata."""
 _NOT_STORED = frozenset({PROPERTY})
 _UNSORTED: Final = 0
+_BORROWED: Final = {"gc.enabled": "false", "snapshot": "true"}
+"""What the reference sets in a table of the files of another one."""
 _OF_SCHEMAS: Final = (u.AddSchema, u.SetCurrentSchema)
 
 
@@ -87,6 +89,8 @@ def created(
     commit_retries.check(properties)
     if create.adopts:
         properties.setdefault(NAME_MAPPING, mapping_of(schema).text())
+    if create.borrows:
+        properties |= _BORROWED
     if properties:
         draft.make(u.SetProperties(properties))
     return draft

@@ -31,7 +31,16 @@ class SortOrder:
 
 def wanted_order(document: Mapping[str, Any], schema: Schema) -> SortOrder:
     """The default sort order, as far as its columns are in the schema and its transforms are known."""
-    order = default_sort_order(document)
+    return _order(default_sort_order(document), schema)
+
+
+def known_orders(document: Mapping[str, Any], schema: Schema) -> list[SortOrder]:
+    """All sort orders of the table that rows of the schema can be put in, the default one last."""
+    found = [_order(order, schema) for order in (*document["sort-orders"], default_sort_order(document))]
+    return [order for order in found if order.whole]
+
+
+def _order(order: Mapping[str, Any], schema: Schema) -> SortOrder:
     paths = {id: path for id, (path, _) in by_id(schema).items()}
     fields = []
     for f in order["fields"]:

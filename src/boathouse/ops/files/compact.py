@@ -25,10 +25,23 @@ from boathouse.table.tasks import ScanTask, WriteContext
 NEAR: Final = 0.75
 """A file of at least this part of the target size stays as it is."""
 WORTH_PURGING: Final = 0.05
-"""A file of which more than this part is deleted is rewritten, whatever its size."""
+"""A file of which this part is deleted is rewritten, whatever its size."""
 COMMIT_BYTES: Final = 256 << 30
 """The bytes to rewrite in one commit: work that a conflict loses."""
 _UNKNOWN_SIZE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which files are rewritten: those below the part `near` of the target size, those of which the part `deleted` is
+    deleted, and those with `deletes` row deletes; `every`: all. Of a group that only small files are in, at least
+    `least` are."""
+
+    near: float = NEAR
+    deleted: float = WORTH_PURGING
+    deletes: int | None = None
+    least: int = 2
+    every: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +49,8 @@ class Compact:
     """Rewrites small files, and files with many deleted rows, in groups of up to the target size.
 
     A group has files of one partition, in the order of the plan; files that are large enough are passed over. `where`
-    names partition columns only, and selects files all of whose rows satisfy it. Every commit rewrites about
+    names partition columns only, and selects files all of whose rows satisfy it; `loosely` it names any, and selects
+    those that may have such rows. Every commit rewrites about
     `commit_bytes`, at least one group; `own` are files that earlier commits of this compaction wrote. Deletes that are
     committed after the plan and before the compaction apply to the new files, since these have the sequence number of
     the newest file and row delete that they are made from. With `purge` every file with a deleted row is rewritten, on
@@ -47,12 +61,14 @@ class Compact:
     commit_bytes: int = COMMIT_BYTES
     own: frozenset[str] = frozenset()
     purge: bool = False
+    choice: Choice = Choice()
+    loosely: bool = False
     operation: ClassVar[Operation] = "replace"
 
     def plan(self, start: Start) -> WritePlan:
         context = start.context(copies=True)
-        scan = chosen_units(start, self.where, context, self.own)
-        groups = [[i] for i in marked(scan.units)] if self.purge else _groups(scan.units, context)
+        scan = chosen_units(start, self.where, context, self.own, self.loosely)
+        groups = [[i] for i in marked(scan.units)] if self.purge else _groups(scan, context, self.choice)
         chosen = _first_commit(groups, _sizes(scan.units), self.commit_bytes)
         tasks = [copy_task(scan, group, context) for group in chosen]
         work = TaskWork(write_units, tasks, [t.scan.cost for t in tasks], context)
@@ -71,24 +87,29 @@ class Compact:
             change = start.change("replace", edits, reads, parameters, data_change=False)
             own = self.own | frozenset(added.column("path").to_pylist())
             then = replace(self, own=own) if len(chosen) < len(groups) else None
-            return Planned(change, units.num_rows, then=then)
+            return Planned(change, units.num_rows, then=then, bytes_removed=bytes_of(units))
 
         dry = Planned(None, files_removed=sum(map(len, groups)))
         return WritePlan((work,), finish, dry)
 
 
 def chosen_units(
-    start: Start, where: Expr | None, context: WriteContext, own: frozenset[str] = frozenset()
+    start: Start,
+    where: Expr | None,
+    context: WriteContext,
+    own: frozenset[str] = frozenset(),
+    loosely: bool = False,
 ) -> ScanPlan:
     """The live rows, with what they carry, of the units all of whose rows satisfy `where`, which names partition
-    columns, without the files `own`. Raises InvalidArgumentError for another column."""
+    columns, without the files `own`. Raises InvalidArgumentError for another column, unless those are wanted that may
+    have such rows."""
     snapshot = start.snapshot
     bound = None if where is None else bind_predicate(where, snapshot.schema, start.zone)
-    if bound is not None:
+    if bound is not None and not loosely:
         _check_partition_columns(bound, snapshot)
-    plan = snapshot.plan(None, bound, context.hidden, start.engine.map, classify=bound is not None)
+    plan = snapshot.plan(None, bound, context.hidden, start.engine.map, classify=bound is not None and not loosely)
     units, certain = plan.units, plan.certain
-    if bound is not None and certain is not None:
+    if bound is not None and certain is not None and not loosely:
         units = units.filter(certain)
     if own:
         units = units.filter(pc.invert(pc.is_in(units.column("path"), pa.array(sorted(own)))))
@@ -114,16 +135,17 @@ def _check_partition_columns(where: Expr, snapshot: Snapshot) -> None:
             )
 
 
-def _groups(units: pa.Table, context: WriteContext) -> list[list[int]]:
-    """The rows of `units` that are rewritten together: of one partition, in their order, up to the target size.
+def _groups(scan: ScanPlan, context: WriteContext, choice: Choice) -> list[list[int]]:
+    """The units that are rewritten together: of one partition, in their order, up to the target size.
 
-    A group has at least two files, or one with many deleted rows.
+    A group has enough files, or one with many deleted rows.
     """
     open_groups: dict[object, tuple[list[int], float]] = {}
     found: list[list[int]] = []
-    shares, purge = _shares(units, context), worth_purging(units)
+    units = scan.units
+    shares, purge = _shares(units, context), worth_purging(units, choice, scan.deletes)
     for i, key in enumerate(partition_keys(units)):
-        if shares[i] >= NEAR and not purge[i]:
+        if shares[i] >= choice.near and not purge[i]:
             continue
         group, share = open_groups.get(key, ([], 0.0))
         if group and share + shares[i] > 1:
@@ -132,7 +154,7 @@ def _groups(units: pa.Table, context: WriteContext) -> list[list[int]]:
         group.append(i)
         open_groups[key] = (group, share + shares[i])
     found += [group for group, _ in open_groups.values()]
-    return sorted(g for g in found if len(g) > 1 or purge[g[0]])
+    return sorted(g for g in found if len(g) >= choice.least or any(purge[i] for i in g))
 
 
 def _sizes(units: pa.Table) -> list[int]:
@@ -158,10 +180,25 @@ def marked(units: pa.Table) -> list[int]:
     return found
 
 
-def worth_purging(units: pa.Table) -> list[bool]:
-    """Which of the units have so many deleted rows that they are rewritten, whatever their size."""
+def worth_purging(units: pa.Table, choice: Choice = Choice(), deletes: pa.Table | None = None) -> list[bool]:
+    """Which of the units have so many deleted rows, or so many row deletes, that they are rewritten, whatever their
+    size."""
     counts = zip(units.column("rows").to_pylist(), units.column("deleted").to_pylist(), strict=True)
-    return [bool(rows and deleted and deleted / rows > WORTH_PURGING) for rows, deleted in counts]
+    found = [choice.every or bool(rows and deleted and deleted / rows >= choice.deleted) for rows, deleted in counts]
+    if choice.deletes is None or deletes is None:
+        return found
+    numbers = zip(deletes.column("delete").to_pylist(), deletes.column("files").to_pylist(), strict=True)
+    files = {number: count or 1 for number, count in numbers}
+    applied = units.column("deletes").to_pylist()
+    return [
+        yes or sum(files[n] for n in some or ()) >= choice.deletes for yes, some in zip(found, applied, strict=True)
+    ]
+
+
+def bytes_of(units: pa.Table) -> int:
+    """Of the files whose size is known."""
+    found: int | None = pc.sum(units.column("size")).as_py()
+    return found or 0
 
 
 def _first_commit(groups: Sequence[list[int]], sizes: Sequence[int], commit_bytes: int) -> list[list[int]]:

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from boathouse.bits.names import steps
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
 from boathouse.expr.tree import Column, Expr, Literal
-from boathouse.ops.files.compact import chosen_units, newest_sequence, worth_purging
+from boathouse.ops.files.compact import bytes_of, chosen_units, newest_sequence, worth_purging
 from boathouse.ops.outcomes import data_files
 from boathouse.ops.tasks.order import KEY_BITS, SORTABLE, Path, ZOrder, part_of, z_order
 from boathouse.ops.tasks.sample import BYTES, SampleTask, sample_rows
@@ -41,12 +41,14 @@ class ClusterRows:
     """Rewrites all files of the chosen partitions in Z-order of `columns`; without any, in that of the columns by which
     the table is clustered, and then only if some file is not. Names may be paths through structs.
 
-    `where` names partition columns only. One commit; no row changes, and deleted rows are dropped. Raises
-    InvalidArgumentError for columns that cannot be sorted or partition the table, ColumnNotFoundError.
+    `where` names partition columns only, unless it is `loosely` meant, as in Compact. One commit; no row changes, and
+    deleted rows are dropped. Raises InvalidArgumentError for columns that cannot be sorted or partition the table,
+    ColumnNotFoundError.
     """
 
     columns: tuple[str, ...] = ()
     where: Expr | None = None
+    loosely: bool = False
     operation: ClassVar[Operation] = "replace"
 
     def plan(self, start: Start) -> WritePlan:
@@ -77,7 +79,7 @@ class ClusterRows:
             if self.where is not None:
                 parameters["predicate"] = str(self.where)
             change = start.change("replace", edits, reads, parameters, data_change=False)
-            return Planned(change, units.num_rows)
+            return Planned(change, units.num_rows, bytes_removed=bytes_of(units))
 
         return WritePlan((work,), finish, dry)
 
@@ -101,7 +103,7 @@ class ClusterRows:
 
     def _scan(self, start: Start, context: WriteContext) -> ScanPlan:
         """The live rows of the units to rewrite. Files that another implementation clustered are left to it."""
-        scan = chosen_units(start, self.where, context)
+        scan = chosen_units(start, self.where, context, loosely=self.loosely)
         clustering = start.snapshot.offers(Clustering)
         if self.columns or clustering is None:
             return scan

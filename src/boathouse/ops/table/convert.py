@@ -1,4 +1,5 @@
-"""Convert: a folder of Parquet files becomes a table in place, in one commit; no file is rewritten."""
+"""Convert: a folder of Parquet files becomes a table in place, or a table elsewhere has its files, in one commit; no
+file is rewritten."""
 
 from __future__ import annotations
 
@@ -27,6 +28,7 @@ from boathouse.table.engine import Engine
 from boathouse.table.features import Adoption, required
 from boathouse.table.format import TableFormat
 from boathouse.table.found_files import FooterGroup
+from boathouse.table.location import Location
 from boathouse.table.snapshot import Snapshot
 from boathouse.types import Field, PartitionField, Schema
 from boathouse.types.data_types import without_ids
@@ -39,11 +41,13 @@ _FIRST_ID: Final = 1000
 @dataclass(frozen=True, slots=True)
 class Convert:
     """The columns that the names of folders give, with their types, and the new table's properties. `zone` is that of
-    timestamps in names of folders."""
+    timestamps in names of folders. `source` is the folder if the table is made elsewhere: then the files stay its own.
+    """
 
     partitions: Schema
     properties: Mapping[str, str]
     zone: Zone | None = None
+    source: Location | None = None
 
 
 def convert(
@@ -59,10 +63,11 @@ def convert(
     check_read_only(str(context))
     if format.detect(context):
         raise already_there(context.location)
-    found = found_files(context, asked.partitions)
+    place = context if asked.source is None else replace(context, location=asked.source)
+    found = found_files(place, asked.partitions)
     if not found:
         raise NotFoundError(
-            "there are no files to make a table of", where=str(context), advice="pass a folder of Parquet files"
+            "there are no files to make a table of", where=str(place), advice="pass a folder of Parquet files"
         )
     values = partition_arrays(found, asked.partitions, asked.zone)
     footers = footer_groups(found, context.stores, engine, read_footers)
@@ -99,4 +104,5 @@ def _table(groups: Sequence[FooterGroup], asked: Convert) -> CreateTable:
     spec = tuple(
         PartitionField(f.name, (f.name,), IDENTITY, _FIRST_ID + i, f.type) for i, f in enumerate(asked.partitions)
     )
-    return CreateTable(Schema(tuple(fields)), spec, asked.properties, adopts=True)
+    borrows = asked.source is not None
+    return CreateTable(Schema(tuple(fields)), spec, asked.properties, adopts=True, borrows=borrows)

@@ -18,7 +18,8 @@ class CreateTable:
     """The first commit of a table. Field ids, if any, are assigned in `prepare`. `identities` declare columns of
     `schema`.
 
-    `adopts`: its files are there already, and have the columns' own names. `generated` is the expression of each
+    `adopts`: its files are there already, and have the columns' own names; `borrows`: they belong to others, so that
+    nothing that the table does may remove one. `generated` is the expression of each
     generated column; it and `comment` are Delta's.
     """
 
@@ -28,6 +29,7 @@ class CreateTable:
     profile: str | None = None
     identities: Mapping[str, Identity] = field(default_factory=dict)
     adopts: bool = False
+    borrows: bool = False
     comment: str | None = None
     generated: Mapping[str, str] = field(default_factory=dict)
 

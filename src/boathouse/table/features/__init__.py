@@ -23,6 +23,7 @@ from boathouse.table.features.property_steps import PropertySteps, Step
 from boathouse.table.features.protocol_features import FeatureDrop, ProtocolFeatures
 from boathouse.table.features.recorded_paths import RecordedPaths
 from boathouse.table.features.refs import Refs
+from boathouse.table.features.relocation import Relocation, RewrittenPaths
 from boathouse.table.features.restore import Restorable
 from boathouse.table.features.retention import LiveFiles, Retention
 from boathouse.table.features.rewritable_deletes import Rewritable, RewritableDeletes
@@ -60,10 +61,12 @@ __all__ = [
     "ProtocolFeatures",
     "RecordedPaths",
     "Refs",
+    "Relocation",
     "Restorable",
     "Retention",
     "Rewritable",
     "RewritableDeletes",
+    "RewrittenPaths",
     "Staging",
     "Step",
     "not_offered",
