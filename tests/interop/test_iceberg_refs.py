@@ -3,12 +3,20 @@ same refusals."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pyarrow as pa
 import pytest
 from reference_spark import ICEBERG, started
 
 import boathouse as bh
+from boathouse.api.audit import run_audited
+from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError
+from boathouse.ops.options import WriteOptions
+from boathouse.ops.rows.append import Append
+from boathouse.ops.rows.delete import Delete
+from boathouse.ops.write import Source
 
 pytestmark = pytest.mark.slow
 SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string())])
@@ -165,4 +173,44 @@ def test_a_restore_that_they_read(reference):
     assert t.theirs("SELECT more FROM {t} WHERE id = 4").to_pylist() == [{"more": 7}] and t.agree() == [1, 2, 3, 4]
     t.sql("INSERT INTO {t} VALUES (5, 'p1', 8)")
     t.call("CALL ice.system.expire_snapshots(older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1)")
+    assert t.agree() == [1, 2, 3, 4, 5]
+
+
+class Session(LocalEngine):
+    """An engine whose session has these settings."""
+
+    def __init__(self, settings):
+        super().__init__()
+        self.spark = SimpleNamespace(conf=settings)
+
+
+@pytest.mark.spec("I-338")
+def test_sessions_that_audit(reference):
+    """What is set in theirs, and what is set in ours: the same branches."""
+    t = Table(reference, "sessions", "2")
+    try:
+        reference.sql("SET spark.wap.branch = theirs")
+        t.sql("INSERT INTO {t} VALUES (4, 'p0')", "DELETE FROM {t} WHERE id = 1")
+        reference.sql("SET spark.wap.id = night")
+        assert "Cannot set both" in t.refused("INSERT INTO {t} VALUES (9, 'p0')")
+        reference.sql("RESET spark.wap.branch")
+        t.sql("INSERT INTO {t} VALUES (5, 'p0')")
+    finally:
+        reference.sql("RESET spark.wap.branch", "RESET spark.wap.id")
+
+    def ours(operation, **settings):
+        settings = {f"spark.wap.{name}": value for name, value in settings.items()}
+        return run_audited(t.open()._handle, Session(settings), operation, WriteOptions())
+
+    engine = LocalEngine()
+    append = Append(Source.of(engine, engine.source(rows(4))))
+    ours(append, branch="ours")
+    ours(Delete("id = 1"), branch="ours")
+    ours(append, id="evening")
+    with pytest.raises(InvalidArgumentError, match="exclude each other"):
+        ours(append, id="evening", branch="ours")
+    assert [r["name"] for r in t.same_refs()] == ["main", "ours", "theirs"]
+    assert t.agree() == [1, 2, 3] and t.agree("ours") == t.agree("theirs") == [2, 3, 4]
+    t.open().refs.publish("night")
+    t.call("CALL ice.system.publish_changes(wap_id => 'evening')")
     assert t.agree() == [1, 2, 3, 4, 5]

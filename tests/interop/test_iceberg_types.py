@@ -2,6 +2,7 @@
 
 import json
 
+import pyarrow as pa
 import pytest
 from reference_spark import ICEBERG
 
@@ -110,3 +111,41 @@ def test_schemas_that_both_change(reference):
     # Names that went to other columns were taken from the old ones, by each side.
     names = {f["field-id"]: set(f["names"]) for f in json.loads(mine.properties["schema.name-mapping.default"])}
     assert names == {1: {"tmp", "b"}, 2: {"id"}, 9: {"a"}, 3: {"t"}}
+
+
+@pytest.mark.spec("I-057", "I-059")
+def test_defaults_of_fields_of_structs(reference, nasty):
+    """Ours, as iceberg-spark reads them in files without the fields, and beside rows that it writes."""
+    t, path = "ice.n.nested_defaults", str(reference.root / "n" / "nested_defaults")
+    struct = pa.struct([("a", pa.int64())])
+    schema = pa.schema(
+        [("id", pa.int64()), ("s", struct), ("l", pa.list_(struct)), ("m", pa.map_(pa.string(), struct))]
+    )
+
+    def rows(id):
+        one = {"a": id}
+        whole = {"id": id, "s": one, "l": [one, None], "m": [("k", one), ("n", None)]}
+        return pa.Table.from_pylist([whole, {"id": -id, "s": None, "l": [], "m": None}], schema)
+
+    def agree():
+        reference.sql(f"REFRESH TABLE {t}")
+        mine = bh.open(path).to_arrow()
+        nasty.same(mine, reference.rows(f"SELECT * FROM {t}"))
+        return mine
+
+    table = bh.create(path, schema, format="iceberg", properties={"format-version": "3"})
+    table.append(rows(1))
+    for place in ("s", "l.element", "m.value"):
+        table.add_column(f"{place}.x", "int", default=5)
+        table.add_column(f"{place}.d", "date", default="DATE'2020-02-29'")
+    assert agree().column("s").combine_chunks().field("x").to_pylist()[0] == 5
+    table.append(rows(2))
+    for place in ("s", "l.element", "m.value"):
+        table.set_default(f"{place}.x", 9)
+    table.append(rows(3))
+    member = "named_struct('a', 4L, 'x', 4, 'd', DATE'2020-01-01')"
+    reference.sql(f"INSERT INTO {t} VALUES (4, {member}, array({member}), map('k', {member}))")
+    found = {r["id"]: r["s"] and r["s"]["x"] for r in agree().to_pylist() if r["id"] > 0}
+    assert found == {1: 5, 2: 5, 3: 9, 4: 4}
+    bh.open(path).optimize()
+    assert agree().num_rows == 7
