@@ -18,7 +18,7 @@ from written_formats import WRITTEN, formatted, live, local, orc_types
 
 import boathouse as bh
 from boathouse.arrow.schema import to_arrow, to_arrow_type
-from boathouse.errors import ConstraintViolationError
+from boathouse.errors import ConstraintViolationError, UnsupportedFeatureError
 from boathouse.types import (
     BINARY,
     DOUBLE,
@@ -344,36 +344,56 @@ def test_moments_that_orc_lacks_are_refused(tmp_path):
 @pytest.mark.spec("I-282", "I-055")
 @pytest.mark.parametrize("format", WRITTEN)
 def test_types_of_version_3(tmp_path, format):
-    """Variants as the two binaries of the specification, unknown columns not at all."""
+    """Nanoseconds; unknown columns are not in the files."""
     root = tmp_path / "t"
-    kinds = {"i": INT32, "v": VARIANT, "l": ListType(Field("element", VARIANT)), "u": NullType(),
-             "nz": TimestampType(True, "ns"),
+    kinds = {"i": INT32, "u": NullType(), "nz": TimestampType(True, "ns"),
              "s": StructType((Field("u", NullType()), Field("b", BINARY)))}  # fmt: skip
     schema = Schema(tuple(Field(n, t) for n, t in kinds.items()))
     t = bh.create(str(root), schema, format="iceberg", properties=formatted(format, **{"format-version": "3"}))
-    one = {"metadata": b"\x11\x00\x00", "value": b"\x0c\x07"}
     arrow = to_arrow(schema)
     times = pa.array([1_500_000_000_123_456_789, None], pa.int64()).view(pa.timestamp("ns", "UTC"))
-    columns = {"i": pa.array([1, 2], pa.int32()), "v": pa.array([one, None], arrow.field("v").type),
-               "l": pa.array([[one, None], None], arrow.field("l").type), "u": pa.nulls(2), "nz": times,
-               "s": pa.array([{"u": None, "b": b"x"}, None], arrow.field("s").type)}  # fmt: skip
-    whole = pa.table(list(columns.values()), schema=arrow)
+    columns = [pa.array([1, 2], pa.int32()), pa.nulls(2), times,
+               pa.array([{"u": None, "b": b"x"}, None], arrow.field("s").type)]  # fmt: skip
+    whole = pa.table(columns, schema=arrow)
     t.append(whole)
     found = bh.open(str(root)).to_arrow()
     assert found.num_rows == 2 and found["u"].null_count == 2
     same(found.drop(["u"]), whole.drop(["u"]))
     (file,) = live(root)
-    assert set(dict(file["lower_bounds"])) == {1, 6, 9}
+    assert set(dict(file["lower_bounds"])) == {1, 3, 6}
     path = local(file["file_path"])
     if format == "orc":
-        found = orc.ORCFile(path).read()
-        assert found["v"].to_pylist() == [one, None] and "u" not in found.column_names
-        attributes = {a["iceberg.id"]: a for a in orc_types(path) if a}
-        assert attributes["2"]["iceberg.struct-type"] == attributes["4"]["iceberg.struct-type"] == "VARIANT"
-        assert attributes["6"]["iceberg.timestamp-unit"] == "NANOS"
+        assert orc.ORCFile(path).read().column_names == ["i", "nz", "s"]
+        assert {"iceberg.id": "3", "iceberg.required": "false", "iceberg.timestamp-unit": "NANOS"} in orc_types(path)
     else:
         with path.open("rb") as f:
-            reader = fastavro.reader(f)
-            assert [r["v"] for r in reader] == [one, None]
-            logical = [x["type"][1].get("logicalType") for x in reader.writer_schema["fields"] if x["name"] == "v"]
-        assert logical == ["variant"]
+            fields = fastavro.reader(f).writer_schema["fields"]
+        assert [x["name"] for x in fields] == ["i", "nz", "s"]
+        assert fields[1]["type"][1] == {"type": "long", "logicalType": "timestamp-nanos", "adjust-to-utc": True}
+
+
+def test_variants_are_in_avro_and_refused_in_orc(tmp_path):
+    root = tmp_path / "t"
+    schema = Schema((Field("v", VARIANT), Field("l", ListType(Field("element", VARIANT)))))
+    more = {"format-version": "3"}
+    t = bh.create(str(root), schema, format="iceberg", properties=formatted("avro", **more))
+    one = {"metadata": b"\x11\x00\x00", "value": b"\x0c\x07"}
+    arrow = to_arrow(schema)
+    whole = pa.table([pa.array([one, None], arrow.field("v").type),
+                      pa.array([[one, None], None], arrow.field("l").type)], schema=arrow)  # fmt: skip
+    t.append(whole)
+    same(bh.open(str(root)).to_arrow(), whole)
+    with local(live(root)[0]["file_path"]).open("rb") as f:
+        reader = fastavro.reader(f)
+        assert [(r["v"], r["l"]) for r in reader] == [(one, [one, None]), (None, None)]
+        assert reader.writer_schema["fields"][0]["type"][1]["logicalType"] == "variant"
+    t.set_properties({"write.format.default": "orc"})
+    before = sorted(root.rglob("*"))
+    with pytest.raises(UnsupportedFeatureError, match="variants in ORC files, as of `v`"):
+        t.append(whole)
+    assert sorted(root.rglob("*")) == before
+    nested = Schema((Field("i", INT32), Field("s", StructType((Field("x", ListType(Field("element", VARIANT))),)))))
+    with pytest.raises(UnsupportedFeatureError, match=r"`s\.x\.element`"):
+        bh.create(str(tmp_path / "u"), nested, format="iceberg", properties=formatted("orc", **more)).append(
+            pa.table({"i": pa.array([1], pa.int32())})
+        )

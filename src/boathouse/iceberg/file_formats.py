@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.table.units import AVRO, ORC, PARQUET
+from boathouse.types import Schema, VariantType
 
 FORMAT: Final = "write.format.default"
 DELETE_FORMAT: Final = "write.delete.format.default"
@@ -44,6 +45,19 @@ def _format(name: str, asked: str, what: str, where: str) -> str:
             advice=f"set the property {name} to parquet, orc or avro",
         )
     return asked.lower()
+
+
+def check_types(format: str, schema: Schema, where: str) -> None:
+    """Raises UnsupportedFeatureError for variants in ORC, which the reference cannot read."""
+    if format != "orc":
+        return
+    for path, field in schema.walk():
+        if isinstance(field.type, VariantType):
+            raise UnsupportedFeatureError(
+                f"variants in ORC files, as of `{'.'.join(path)}`, are not offered",
+                where=where,
+                advice=f"set the property {FORMAT} to parquet or avro",
+            )
 
 
 def format_names(files: pa.Table) -> pa.Array:

@@ -20,7 +20,7 @@ from boathouse.errors import (
 from boathouse.iceberg.commit.defaults import absent, computed
 from boathouse.iceberg.commit.row_ids import carried
 from boathouse.iceberg.data_writer import OF_DELETES, SORT_ORDER
-from boathouse.iceberg.file_formats import data_format, delete_format, file_options, format_names, number
+from boathouse.iceberg.file_formats import check_types, data_format, delete_format, file_options, format_names, number
 from boathouse.iceberg.manifests.columns import partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, DATA
 from boathouse.iceberg.metadata import rules
@@ -70,11 +70,14 @@ def write_context(
 ) -> WriteContext:
     """How data files are written: below `write.data.path`, else the `data` folder of the table at `root`.
 
-    Raises UnsupportedFeatureError if the table asks for files of a format that is not offered.
+    Raises UnsupportedFeatureError if the table asks for files of a format that is not offered, or has columns of a type
+    that is not offered in it.
     """
     where = str(context.location)
     deletes = file_options(delete_format(properties, where), properties, deletes=True)
-    options: dict[str, Any] = {**file_options(data_format(properties, where), properties), OF_DELETES: deletes}
+    format = data_format(properties, where)
+    check_types(format, schema, where)
+    options: dict[str, Any] = {**file_options(format, properties), OF_DELETES: deletes}
     size = properties.get("write.target-file-size-bytes")
     return WriteContext(
         format="iceberg",

@@ -10,7 +10,7 @@ ID = "iceberg.id"
 
 def attributes_of(schema: T.Schema) -> list[tuple[Attribute, ...]]:
     """The attributes of each type, in the order of the tree; the first is that of the whole row. Every field has its
-    id, and no type is void."""
+    id, and no type is void or variant."""
     found: list[tuple[Attribute, ...]] = [()]
 
     def add(field: T.Field) -> None:
@@ -25,8 +25,6 @@ def attributes_of(schema: T.Schema) -> list[tuple[Attribute, ...]]:
             case T.MapType(key, value):
                 add(key)
                 add(value)
-            case T.VariantType():
-                found.extend(((), ()))
 
     for field in schema:
         add(field)
@@ -47,6 +45,4 @@ def _of_type(type: T.DataType) -> dict[str, str]:
             return {"iceberg.binary-type": "GEOMETRY"}
         case T.GeographyType():
             return {"iceberg.binary-type": "GEOGRAPHY"}
-        case T.VariantType():
-            return {"iceberg.struct-type": "VARIANT"}
     return {}

@@ -62,7 +62,7 @@ class _Part:
 
 class OrcWriter:
     """One file being written; `close` or `abort` ends it. Batches have the types of `arrow`, in order, which are those
-    of the fields of `schema`, of which none is void."""
+    of the fields of `schema`, of which none is void or variant."""
 
     def __init__(self, files: OutputFiles, uri: str, schema: Schema, arrow: pa.Schema, options: OrcOptions) -> None:
         self._files, self._uri, self._options = files, uri, options
@@ -165,13 +165,11 @@ class OrcWriter:
         return metadata + body + script + bytes((len(script),))
 
     def _sizes(self) -> dict[int, int]:
-        """By field id; the parts of a variant, which have none, are its own."""
-        found: dict[int, int] = {}
-        id: int | None = None
-        for number, attributes in enumerate(self._attributes):
-            id = next((int(a.value) for a in attributes if a.key == ID), id)
-            if id is not None:
-                found[id] = found.get(id, 0) + sum(p.lengths.get(number, 0) for p in self._parts)
+        """By field id."""
+        found = {}
+        for number, attributes in enumerate(self._attributes[1:], 1):
+            (id,) = (int(a.value) for a in attributes if a.key == ID)
+            found[id] = sum(p.lengths.get(number, 0) for p in self._parts)
         return found
 
 
