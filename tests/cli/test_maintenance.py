@@ -74,6 +74,12 @@ def test_convert(run, asjson, tmp_path):
     assert bh.open(tmp_path).scan(where="day = date'2024-01-02'").to_arrow()["id"].to_pylist() == [1, 2]
 
 
+def test_convert_to_another_format(asjson, tmp_path):
+    pq.write_table(pa.table({"id": [1, 2]}), tmp_path / "a.parquet")
+    done = asjson("convert", tmp_path, "--format", "iceberg")
+    assert (done["files_added"], done["rows_added"], bh.open(tmp_path).format) == (1, 2, "iceberg")
+
+
 def test_optimize(run, asjson, table):
     bh.open(table).append(pa.table({"id": [9, 1]}))
     code, out = run("optimize", table, "--dry-run")

@@ -1,9 +1,10 @@
-"""Files that are taken in place, changes as views, and rewrites of chosen files: by ours and by the procedures of
-iceberg-spark, which reads what ours made and goes on."""
+"""Files that are taken in place, changes as views, rewrites of chosen files, metadata for another place: by ours and by
+the procedures of iceberg-spark, which reads what ours made and goes on."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 
 import pytest
@@ -191,3 +192,40 @@ def test_rows_that_are_sorted_by_a_rewrite(reference):
     ).to_pylist()
     assert done.files_removed == theirs["rewritten_data_files_count"]
     assert bh.open(str(reference.root / "db" / "their_order")).to_arrow().equals(ours.to_arrow())
+
+
+def copy(pairs):
+    for source, target in pairs:
+        source, target = (p.removeprefix("file:").replace("///", "/") for p in (source, target))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+@pytest.mark.parametrize("version", ("2", "3"))
+def test_metadata_for_another_place(reference, nasty, version):
+    """The reference reads what ours wrote for another place, with its deletes and its tag, and goes on there."""
+    modes = ", ".join(f"'write.{n}.mode'='merge-on-read'" for n in ("delete", "update", "merge"))
+    t, place = f"ice.db.moving{version}", reference.root / "db" / f"moving{version}"
+    reference.sql(
+        f"CREATE TABLE {t} (id bigint, p string) USING iceberg PARTITIONED BY (p) "
+        f"TBLPROPERTIES ('format-version'='{version}', {modes})",
+        *(f"INSERT INTO {t} SELECT id + {10 * i}, concat('p', id % 2) FROM range(10)" for i in range(3)),
+        f"DELETE FROM {t} WHERE id IN (3, 14, 22)", f"UPDATE {t} SET p = 'p0' WHERE id = 5",
+        f"ALTER TABLE {t} CREATE TAG kept", f"DELETE FROM {t} WHERE id = 7",
+    )  # fmt: skip
+    found = reference.rows(f"SELECT * FROM {t}"), reference.rows(f"SELECT * FROM {t} VERSION AS OF 'kept'")
+    path = str(reference.root / "db" / f"moved{version}")
+    done = bh.open(str(place)).rewrite_table_path(str(place), path, str(reference.root / f"staged{version}"))
+    for source, target in done.copies:
+        target = target.removeprefix("file://")
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copyfile(source.removeprefix("file://"), target)
+    shutil.rmtree(place)
+    moved = f"ice.db.moved{version}"
+    for text, known, ref in zip(("", " VERSION AS OF 'kept'"), found, (None, "kept"), strict=True):
+        nasty.same(reference.rows(f"SELECT * FROM {moved}{text}"), known)
+        nasty.same(bh.open(path, ref=ref).to_arrow(), known)
+    reference.sql(f"DELETE FROM {moved} WHERE id = 8", f"INSERT INTO {moved} VALUES (90, 'p1')")
+    bh.open(path).delete("id = 9")
+    nasty.same(bh.open(path).to_arrow(), reference.rows(f"SELECT * FROM {moved}"))
+    assert bh.open(path).count() == len(found[0]) - 1

@@ -20,6 +20,7 @@ PartitionBy = Annotated[
     str | None,
     typer.Option("--partition-by", metavar="COLUMNS", help="What the folders are named by: 'year int, month int'."),
 ]
+NewFormat = Annotated[str, typer.Option("--format", help="What the folder becomes: delta or iceberg.")]
 Where = Annotated[str | None, typer.Option("--where", metavar="CONDITION", help="On partition columns only.")]
 ZOrderBy = Annotated[
     str | None, typer.Option("--zorder-by", metavar="COLUMNS", help="Columns that files get narrow ranges of: a,b.")
@@ -39,12 +40,13 @@ def register(app: typer.Typer) -> None:
 
 
 def convert(
-    path: Path, partition_by: PartitionBy = None, dry_run: DryRun = False, option: Option = None, json: Json = False,
+    path: Path, partition_by: PartitionBy = None, dry_run: DryRun = False, format: NewFormat = "delta",
+    option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
-    """Makes a Delta table of a folder of Parquet files, in place; no file is rewritten."""
+    """Makes a table of a folder of Parquet files, in place; no file is rewritten."""
     with spinner("reading footers"):
         result = boathouse.convert(
-            path, partition_by=partition_by, storage_options=storage_options(option), dry_run=dry_run
+            path, format, partition_by=partition_by, storage_options=storage_options(option), dry_run=dry_run
         )
     shown = ("version", "commit", "files_added", "rows_added", "bytes_added", "dry_run")
     show.as_json({name: getattr(result, name) for name in shown}) if json else typer.echo(result)

@@ -87,6 +87,8 @@ def _decode(raw: list[Any], physical: str, stored: pa.DataType) -> pa.Array | No
         if t.is_unsigned_integer(stored):
             return pa.array(raw, stored)
         numbers = pa.array(raw, pa.int32() if physical == "INT32" else pa.int64())
+        if numbers.type == stored:
+            return numbers
         return numbers.cast(stored) if t.is_integer(stored) else numbers.view(stored)
     if physical in ("BOOLEAN", "FLOAT", "DOUBLE"):
         return pa.array(raw, stored)
@@ -112,6 +114,8 @@ def _signed_zeros(lower: pa.Array, upper: pa.Array) -> tuple[pa.Array, pa.Array]
 
 def merged(bounds: Sequence[Bounds]) -> Bounds:
     """The bounds of all of these together; there must be at least one."""
+    if len(bounds) == 1:
+        return bounds[0]
     lowers, uppers = pa.array([b[0] for b in bounds]), pa.array([b[1] for b in bounds])
     if not pa.types.is_floating(lowers.type):
         return pc.min(lowers), pc.max(uppers)

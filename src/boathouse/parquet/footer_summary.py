@@ -118,7 +118,8 @@ def _stats(source: ParquetSource, schema: T.Schema, leaf: SchemaLeaf, floats: bo
     bounds = group_bounds(chunks, plain, convert, nothing_else=True)
     if bounds is None or not _ordered(*bounds):
         return known
-    lower, upper = (b if b.type == to_arrow_type(held) else b.cast(to_arrow_type(held)) for b in bounds)
+    wanted = to_arrow_type(held)
+    lower, upper = (b if b.type == wanted else b.cast(wanted) for b in bounds)
     return replace(known, lower=lower, upper=upper)
 
 
