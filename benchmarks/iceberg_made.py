@@ -115,6 +115,8 @@ def commit(root: str, listed: Callable[[TableMetadata, int, int], list[Row]], re
     }  # fmt: skip
     if kept:
         new["parent-snapshot-id"] = snapshot.version
+    if "next-row-id" in metadata.document:
+        new |= {"first-row-id": metadata.document["next-row-id"], "added-rows": 0}
     draft = begun(metadata, now)
     add_snapshot(draft, new, ref)
     number = int(Path(metadata.uri).name[1:].split(".")[0])

@@ -27,6 +27,7 @@ KEYS = ["l_orderkey", "l_linenumber"]
 ON = " AND ".join(f"t.{key} = s.{key}" for key in KEYS)
 FILES, SMALL = 8, 1000
 WHO = ("theirs", "ours")
+SPARK, PROCESS = "boathouse", "boathouse in process"
 
 
 def made(spark: SparkSession, name: str, files: int, properties: dict[str, str]) -> dict[str, Kept]:
@@ -62,10 +63,10 @@ def case(
     title: str,
     kept: dict[str, Kept],
     statement: str,
-    ours: dict[str, Ours],
-    target: str,
+    ours: dict[str, tuple[Ours, str]],
     rounds: int,
-) -> Case:
+) -> list[Case]:
+    """One for each way of ours, with its target; all run in turn."""
     name = f"ice.bench.{kept['theirs'].path.name}"
 
     def undo() -> None:
@@ -76,8 +77,8 @@ def case(
         return lambda: run(bh.open(str(kept["ours"].path), spark=session))
 
     runners: dict[str, Callable[[], object]] = {"iceberg-spark": lambda: spark.sql(statement.format(t=name)).collect()}
-    for who, run in ours.items():
-        runners[who] = call(run, None if "process" in who else spark)
+    for who, (run, _) in ours.items():
+        runners[who] = call(run, None if who == PROCESS else spark)
 
     counts: dict[str, int] = {}
 
@@ -86,9 +87,10 @@ def case(
         counts[runner] = bh.open(str(table.path)).count()
         assert len(set(counts.values())) == 1, counts
 
-    found = alternate(title, runners, next(iter(ours)), rounds, 1, target, undo, check)
+    found = alternate(title, runners, next(iter(ours)), rounds, 1, between=undo, check=check)
     undo()
-    return found
+    peer = {"iceberg-spark": found.seconds["iceberg-spark"]}
+    return [Case(title, who, {**peer, who: found.seconds[who]}, target=target) for who, (_, target) in ours.items()]
 
 
 def changes(spark: SparkSession, kind: str, rounds: int) -> list[Case]:
@@ -107,18 +109,21 @@ def changes(spark: SparkSession, kind: str, rounds: int) -> list[Case]:
             merge, lambda t: t.upsert(source, on=KEYS), lambda t: t.upsert(rows, on=KEYS)),
     }  # fmt: skip
     return [
-        case(spark, f"{title}, {kind}", kept, statement, {"boathouse": on_spark, "boathouse in process": in_process},
-             "at most 0.6x; in process 0.2x", rounds)
+        found
         for title, (statement, on_spark, in_process) in work.items()
+        for found in case(
+            spark, f"{title}, {kind}", kept, statement,
+            {SPARK: (on_spark, "at most 0.6x"), PROCESS: (in_process, "at most 0.2x")}, rounds,
+        )
     ]  # fmt: skip
 
 
-def small(spark: SparkSession, rounds: int) -> Case:
+def small(spark: SparkSession, rounds: int) -> list[Case]:
     kept = made(spark, "small", SMALL, {"format-version": "2"})
     assert bh.open(str(kept["ours"].path)).files().num_rows == SMALL
     call = "CALL ice.system.rewrite_data_files(table => '{t}')"
-    ours: dict[str, Ours] = {name: lambda t: t.optimize() for name in ("boathouse", "boathouse in process")}
-    return case(spark, f"rewrite of {SMALL:,} small files", kept, call, ours, "at most 0.3x", rounds)
+    ours: dict[str, tuple[Ours, str]] = {who: (lambda t: t.optimize(), "at most 0.3x") for who in (SPARK, PROCESS)}
+    return case(spark, f"rewrite of {SMALL:,} small files", kept, call, ours, rounds)
 
 
 def main() -> None:
@@ -127,7 +132,9 @@ def main() -> None:
     spark = session()
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.bench")
     cases = [found for kind in KINDS if kind in names for found in changes(spark, kind, rounds)]
-    cases += [small(spark, rounds)] if "small" in names else []
+    cases += small(spark, rounds) if "small" in names else []
+    for found in cases:
+        print(found.row(), flush=True)
     if len(sys.argv) == 1:
         record(f"Spark: changes of an Iceberg table by marks, against {Path(ICEBERG.jars[0]).stem}", cases,
                f"TPC-H lineitem at scale 1, {FILES} files written by iceberg-spark, local[2]; each undone before the "
