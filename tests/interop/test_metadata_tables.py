@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import math
-from pathlib import PurePosixPath
-
-import pyarrow as pa
+import metadata_rows as tables
 import pytest
+from metadata_rows import MOST
 from reference_spark import ICEBERG
 
 import boathouse as bh
-from boathouse.table.inspection import NAMES
 
 pytestmark = pytest.mark.slow
 RELEASE = ICEBERG
@@ -28,56 +24,9 @@ ROWS = (
 )
 
 
-def kind(type):
-    """A type without the names of items and without what may be null."""
-    if pa.types.is_struct(type):
-        return [(f.name, kind(f.type)) for f in type]
-    if pa.types.is_map(type):
-        return ["map", kind(type.key_type), kind(type.item_type)]
-    if pa.types.is_list(type):
-        return ["list", kind(type.value_type)]
-    return str(type)
-
-
-def plain(value, type):
-    if value is None:
-        return None
-    if pa.types.is_struct(type):
-        return [(f.name, plain(value[f.name], f.type)) for f in type]
-    if pa.types.is_map(type):
-        return sorted((k, plain(v, type.item_type)) for k, v in value)
-    if pa.types.is_list(type):
-        return [plain(v, type.value_type) for v in value]
-    if isinstance(value, dt.datetime) and value.tzinfo is not None:
-        return value.astimezone(dt.UTC).isoformat()
-    return "nan" if isinstance(value, float) and math.isnan(value) else value
-
-
-def rows(table, name):
-    found = [[(f.name, plain(row[f.name], f.type)) for f in table.schema] for row in table.to_pylist()]
-    if name == "metadata_log_entries":
-        # The name of the newest file is that by which each of us reached it.
-        found = [[(n, PurePosixPath(v).name if n == "file" else v) for n, v in row] for row in found]
-    return sorted(found, key=repr)
-
-
-MOST = [n for n in NAMES if n != "position_deletes"]
-"""iceberg-spark fails to read `position_deletes` of a table that has lists: "Invalid partition field parent"."""
-
-
 def compared(reference, name, names):
     """Metadata tables of `ice.n.<name>`."""
-    table = bh.open(str(reference.root / "n" / name))
-    for metadata_table in names:
-        mine = table.inspect.to_arrow(metadata_table)
-        mine.validate(full=True)
-        theirs = reference.rows(f"SELECT * FROM ice.n.{name}.{metadata_table}")
-        if metadata_table == "all_manifests" and "key_metadata" not in theirs.column_names:
-            mine = mine.drop_columns(["key_metadata"])  # which later releases have
-        assert [(f.name, kind(f.type)) for f in mine.schema] == [(f.name, kind(f.type)) for f in theirs.schema], (
-            metadata_table
-        )
-        assert rows(mine, metadata_table) == rows(theirs, metadata_table), metadata_table
+    tables.compared(reference, f"ice.n.{name}", bh.open(str(reference.root / "n" / name)), names)
 
 
 PROPERTIES = (
