@@ -137,6 +137,7 @@ SETTINGS = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.parquet.columnarReaderBatchSize": "32",
     "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.files.minPartitionNum": "1",
 }
 
 

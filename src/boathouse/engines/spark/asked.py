@@ -14,16 +14,16 @@ from py4j.clientserver import ClientServer
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
 from boathouse.engines.spark.catalyst import Catalyst
 from boathouse.engines.spark.file_index import FileIndex
 from boathouse.engines.spark.file_lists import FileList, Held, Listing, Searched
 from boathouse.engines.spark.groups import Group, Rows
-from boathouse.engines.spark.read_schema import Shape, quoted
+from boathouse.engines.spark.read_schema import Shape
 from boathouse.engines.spark.reader import OPTIONS, SKIPS_NOTHING
 from boathouse.engines.spark.schema import spark_type
+from boathouse.engines.spark.selection import Stored
 from boathouse.engines.spark.tuples import Constants, Tuples
 from boathouse.expr.tree import Column as Name
 from boathouse.expr.tree import Expr
@@ -134,10 +134,11 @@ class Asked:
         index = FileIndex(self._catalyst, files, self._catalyst.schema(struct), named, self._read.version)
         data = S.StructType([_required(c, shape, f) for c, f in zip(stored, shape.fields, strict=True)])
         frame = self._catalyst.frame(self._spark, index, struct, data, OPTIONS if skips else OPTIONS | SKIPS_NOTHING)
-        kept = [F.col(quoted(f.name)).alias(f"{_PREFIX}{i}") for i, f in enumerate(partition)]
-        values = {c.name: F.col(f"{_PREFIX}{i}") for i, c in enumerate(constants.columns)}
-        unit = F.col(f"{_PREFIX}{len(constants.columns)}") if with_unit else None
-        return Rows(frame, tuple(kept), values, unit, unit, group.units.column("unit").combine_chunks())
+        kept = tuple((f"{_PREFIX}{i}", Stored(f.name)) for i, f in enumerate(partition))
+        values = {c.name: Stored(f"{_PREFIX}{i}") for i, c in enumerate(constants.columns)}
+        unit = Stored(f"{_PREFIX}{len(constants.columns)}") if with_unit else None
+        key = None if unit is None else unit.column()
+        return Rows(frame, kept, values, unit, key, group.units.column("unit").combine_chunks())
 
     def _constants(self, group: Group, with_unit: bool, taken: set[str]) -> Constants:
         """The columns of the group that are constant in its files; `taken` are names in the files, in small letters."""

@@ -8,7 +8,7 @@ that the user adds later; it costs nothing measurable, and conditions on other c
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Final
@@ -62,14 +62,17 @@ def _distinct(type: DataType) -> bool:
     return len(set(names)) == len(names) and all(names) and all(_distinct(f.type) for f in type.fields)
 
 
-def skipping(where: Expr | None, columns: Mapping[str, Column]) -> Column | None:
-    """What `where` implies for these columns, and no NaN or zero that bounds and dictionaries hide satisfies: a NaN is
-    not below a number, nor equal to one; zeros are compared by order only, with 0.0, which Java puts after -0.0."""
-    found = [] if where is None else [c for part in conjuncts(where) for c in _safe(part, columns)]
+def skipping(
+    where: Expr | None, floats: Mapping[str, ReadColumn], column: Callable[[ReadColumn], Column]
+) -> Column | None:
+    """What `where` implies for these columns, which `column` makes, and no NaN or zero that bounds and dictionaries
+    hide satisfies: a NaN is not below a number, nor equal to one; zeros are compared by order only, with 0.0, which
+    Java puts after -0.0."""
+    found = [] if where is None else [c for part in conjuncts(where) for c in _safe(part, floats, column)]
     return reduce(and_, found) if found else None
 
 
-def _safe(part: Expr, columns: Mapping[str, Column]) -> Iterator[Column]:
+def _safe(part: Expr, floats: Mapping[str, ReadColumn], value_of: Callable[[ReadColumn], Column]) -> Iterator[Column]:
     if not isinstance(part, Comparison) or part.op not in _FLIPPED:
         return
     left, op, right = part.left, part.op, part.right
@@ -77,9 +80,10 @@ def _safe(part: Expr, columns: Mapping[str, Column]) -> Iterator[Column]:
         left, op, right = right, _FLIPPED[op], left
     if not (isinstance(left, Name) and isinstance(right, Literal) and len(left.path) == 1):
         return
-    column, value = columns.get(left.path[0]), right.value
-    if column is None or not isinstance(value, float) or right.type != left.type or math.isnan(value):
+    found, value = floats.get(left.path[0]), right.value
+    if found is None or not isinstance(value, float) or right.type != left.type or math.isnan(value):
         return
+    column = value_of(found)
     limit = F.lit(value or 0.0).cast(str(right.type))
     if op == "<":
         yield column < limit

@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame
 
 from boathouse.engines.spark.equality import EqualityJoins
 from boathouse.engines.spark.read_schema import Shape
+from boathouse.engines.spark.selection import Expression
 from boathouse.table.reading import constants
 from boathouse.table.tasks import ReadColumn, ReadSpec
 
@@ -36,14 +37,15 @@ class Group:
 class Rows:
     """The rows of a group as they are in its files.
 
-    `staged` are columns to select beside those of the files; on the selection `values` are the constants by name,
-    `unit` the unit of a row, and `key` tells files apart: `keys` are those of the group's units, in their order.
+    `staged` are columns to select beside those of the files, with their names; on the selection `values` are the
+    constants by name, `unit` the unit of a row, and `key` tells files apart: `keys` are those of the group's units, in
+    their order.
     """
 
     frame: DataFrame
-    staged: tuple[Column, ...]
-    values: Mapping[str, Column]
-    unit: Column | None
+    staged: tuple[tuple[str, Expression], ...]
+    values: Mapping[str, Expression]
+    unit: Expression | None
     key: Column | None
     keys: pa.Array | None
 

@@ -26,6 +26,7 @@ from boathouse.engines.spark.constants import (
 from boathouse.engines.spark.groups import Group, Rows
 from boathouse.engines.spark.read_schema import Shape
 from boathouse.engines.spark.reader import literal, read_parquet
+from boathouse.engines.spark.selection import Expression
 from boathouse.errors import CorruptTableError
 from boathouse.table.metadata_columns import UNIT
 from boathouse.table.tasks import ReadColumn, ReadSpec, missing_data_file
@@ -48,15 +49,15 @@ class Listed:
         frame = self._frame(uris, shape, skips)
         _check_inputs(frame, uris)
         file_path = frame.metadataColumn("_metadata")["file_path"]
-        staged: list[Column] = []
+        staged: list[tuple[str, Expression]] = []
         constants = {c.name: (f"c{i}", c) for i, c in enumerate(self._read.columns) if c.name in group.constants}
         with_unit = UNIT in self._read.hidden
         if constants or with_unit:
             columns = [(n, c, group.constants[c.name]) for n, c in constants.values()]
-            staged.append(_constants(group.units, columns, with_unit, file_path).alias(_FILE))
+            staged.append((_FILE, _constants(group.units, columns, with_unit, file_path)))
         keys = key = None
         if group.deleted:
-            staged.append(file_path.alias(_PATH))
+            staged.append((_PATH, file_path))
             keys, key_of = _keys([file_key(u) for u in uris])
             key = key_of(F.col(_PATH))
         values = {name: restored(F.col(f"{_FILE}.{n}"), c.type, c.name) for name, (n, c) in constants.items()}

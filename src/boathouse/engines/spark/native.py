@@ -6,12 +6,11 @@ equality deletes, and those whose partition values replace a column separately f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial, reduce
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from boathouse.bits.roaring import Bitmap, deserialize64
@@ -23,11 +22,12 @@ from boathouse.engines.spark.groups import Group, Rows, Source, groups
 from boathouse.engines.spark.listed import Listed
 from boathouse.engines.spark.read_schema import Shape, quoted, shape_of
 from boathouse.engines.spark.route import as_spark_reads, files_obstacle
+from boathouse.engines.spark.selection import Expression, Stored, as_column, selected
 from boathouse.engines.spark.values import text
 from boathouse.table.metadata_columns import METADATA_COLUMNS, POSITION, UNIT
 from boathouse.table.plan import ScanPlan, deletes_of
 from boathouse.table.tasks import ReadColumn, ReadSpec
-from boathouse.types import FloatType
+from boathouse.types import FloatType, StructType
 
 _ROW, _WORDS = "__row", "__words"
 _PREFIX = "__c"
@@ -64,48 +64,46 @@ def _group_frame(
     skips = not unskippable(stored)
     rows = source.rows(group, stored, shape, skips)
     frame = rows.frame
-    floats = {c.name: shape.column(c) for c in stored if isinstance(c.type, FloatType)}
-    if skips and (certain := skipping(read.where, floats)) is not None:
+    floats = {c.name: c for c in stored if isinstance(c.type, FloatType)}
+    if skips and (certain := skipping(read.where, floats, shape.column)) is not None:
         frame = frame.where(certain)
-    frame = _staged(frame, read, group, rows, {c.name: _read_as(c, shape, skips) for c in stored})
+    numbered = ((f"{_PREFIX}{i}", c) for i, c in enumerate(read.columns) if c.name not in group.constants)
+    columns = ((name, _read_as(c, shape, skips)) for name, c in numbered)
+    frame = selected(spark, frame, (*columns, *rows.staged, *_position(frame, read, group)))
     if group.deleted:
         frame = _without_deleted(spark, frame, group, rows, deletes)
-    frame = equality.without(frame, group.equality, lambda c: _value(read.columns.index(c), c, rows))
-    return frame.select(*_named(read, rows))
+    frame = equality.without(frame, group.equality, lambda c: as_column(_value(read.columns.index(c), c, rows)))
+    return selected(spark, frame, _named(read, rows))
 
 
-def _read_as(c: ReadColumn, shape: Shape, skips: bool) -> Column:
+def _read_as(c: ReadColumn, shape: Shape, skips: bool) -> Expression:
     """A column as conditions see it."""
-    return opaque(shape.column(c), c.type) if skips else shape.column(c)
+    if isinstance(c.type, StructType) or c.name in shape.casts:
+        return opaque(shape.column(c), c.type) if skips else shape.column(c)
+    return Stored(shape.names[c.name], c.type if skips and isinstance(c.type, FloatType) else None)
 
 
-def _staged(frame: DataFrame, read: ReadSpec, group: Group, rows: Rows, stored: Mapping[str, Column]) -> DataFrame:
-    """The columns renamed, so that no name of the table collides with one of Spark's or of this module's."""
-    columns = [stored[c.name].alias(f"{_PREFIX}{i}") for i, c in enumerate(read.columns) if c.name in stored]
-    columns += rows.staged
-    if group.deleted or POSITION in read.hidden:
-        columns.append(frame.metadataColumn("_metadata")["row_index"].alias(_ROW))
-    return frame.select(*columns)
+def _position(frame: DataFrame, read: ReadSpec, group: Group) -> list[tuple[str, Expression]]:
+    if not (group.deleted or POSITION in read.hidden):
+        return []
+    return [(_ROW, frame.metadataColumn("_metadata")["row_index"])]
 
 
-def _named(read: ReadSpec, rows: Rows) -> list[Column]:
-    out = []
-    for i, c in enumerate(read.columns):
-        out.append(_value(i, c, rows).alias(c.name))
+def _named(read: ReadSpec, rows: Rows) -> list[tuple[str, Expression]]:
+    """The columns under their own names, which until here could collide with those of Spark or of this module."""
+    out: list[tuple[str, Expression]] = [(c.name, _value(i, c, rows)) for i, c in enumerate(read.columns)]
     for h in read.hidden:
         if h in read.constants:
-            type = METADATA_COLUMNS[h].type
-            out.append(restored(F.lit(read.constants[h]), type, h).alias(h))
+            out.append((h, restored(F.lit(read.constants[h]), METADATA_COLUMNS[h].type, h)))
         elif h == UNIT and rows.unit is not None:
-            out.append(rows.unit.alias(h))
+            out.append((h, rows.unit))
         else:
-            out.append(F.col(_ROW).alias(h))
+            out.append((h, Stored(_ROW)))
     return out
 
 
-def _value(i: int, c: ReadColumn, rows: Rows) -> Column:
-    constant = rows.values.get(c.name)
-    return F.col(f"{_PREFIX}{i}") if constant is None else constant
+def _value(i: int, c: ReadColumn, rows: Rows) -> Expression:
+    return rows.values.get(c.name, Stored(f"{_PREFIX}{i}"))
 
 
 def _without_deleted(spark: SparkSession, frame: DataFrame, group: Group, rows: Rows, deletes: pa.Table) -> DataFrame:
