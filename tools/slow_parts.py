@@ -44,6 +44,7 @@ PARTS = {
             "merge_columns",
             "operations",
             "replans",
+            "sorted_rewrites",
             "update",
             "zorder",
         )

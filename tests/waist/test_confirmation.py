@@ -337,6 +337,9 @@ class _Contended:
     def commits(self) -> Any:
         return self
 
+    def offers(self, feature: type) -> None:
+        return None
+
     def newest(self) -> Any:
         system.current().sleep(self.seconds)
         return self
