@@ -49,11 +49,17 @@ _SECRETS: Final = ("credential", "token", "secret", "password", "key", "uri")
 
 def configured(name: str) -> bool:
     """Whether PyIceberg's configuration (its file, or PYICEBERG_CATALOG__... variables) has this catalog."""
+    return _configuration(name) is not None
+
+
+def _configuration(name: str) -> Mapping[str, Any] | None:
+    """As it is now: `load_catalog` knows the configuration of when PyIceberg was imported."""
     try:
         config = import_module("pyiceberg.utils.config").Config()
     except ImportError:
-        return False
-    return config.get_catalog_config(name) is not None
+        return None
+    found: Mapping[str, Any] | None = config.get_catalog_config(name)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +80,16 @@ class IcebergCatalog:
             raise MissingRequirementError(
                 "catalogs need PyIceberg", advice='pip install "pyiceberg[sql-sqlite]", or the extra of your catalog'
             ) from error
-        if not options and not configured(name):
+        known = _configuration(name)
+        if not options and known is None:
             raise InvalidArgumentError(
                 f"there is no catalog {name!r}",
                 advice="name it in PyIceberg's configuration (~/.pyiceberg.yaml), or pass its options, such as uri=",
             )
-        secrets = tuple(v for k, v in options.items() if any(s in k.lower() for s in _SECRETS))
+        settings = {**(known or {}), **options}
+        secrets = tuple(v for k, v in settings.items() if isinstance(v, str) and any(s in k.lower() for s in _SECRETS))
         with catalog_errors(name, secrets), wrong_options(name, secrets):
-            given = {k: int(v) if k in _NUMBERS and v.isdecimal() else v for k, v in options.items()}
+            given = {k: int(v) if k in _NUMBERS and str(v).isdecimal() else v for k, v in settings.items()}
             return cls(name, catalogs.load_catalog(name, **given), secrets)
 
     def namespaces(self) -> list[str]:
