@@ -39,7 +39,6 @@ PARTS = {
             "compact",
             "conditions_on_spark",
             "evolve",
-            "later_conditions",
             "merge",
             "merge_columns",
             "operations",
@@ -49,6 +48,7 @@ PARTS = {
             "zorder",
         )
     ),
+    "later": ("tests/waist/test_later_conditions.py",),
     "api": ("tests/api",),
     "engines": ("tests/cli", "tests/compat", "tests/compute", "tests/engines"),
     "variant": ("tests/variant",),

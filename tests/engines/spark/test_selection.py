@@ -60,5 +60,5 @@ def test_a_column_costs_few_calls(spark: Any, tmp_path: Any, format: str, monkey
     table.to_spark()
     monkeypatch.setattr(GatewayClient, "send_command", counted)
     frame = table.to_spark()
-    assert calls[0] < 8 * 100  # 73 a column by Columns
+    assert calls[0] < 5 * 100  # 73 a column by Columns
     assert len(frame.columns) == 100
