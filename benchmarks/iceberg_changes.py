@@ -10,10 +10,12 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from harness import DATA, Case, alternate, fresh, lineitem, record
+from iceberg_spark import ICEBERG
 from kept import Kept
 from local import data
 from row_changes import KEYS, news
@@ -21,7 +23,7 @@ from row_changes import KEYS, news
 import boathouse as bh
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "interop"))
-from reference_spark import ICEBERG, Reference
+from reference_spark import Reference
 
 MODES = {f"write.{operation}.mode": "merge-on-read" for operation in ("delete", "update", "merge")}
 KINDS = {"vectors": {"format-version": "3"}, "positions": {"format-version": "2"}}
@@ -85,9 +87,10 @@ def cases(reference: Reference, kind: str, rounds: int) -> list[Case]:
 def main() -> None:
     """`python benchmarks/iceberg_changes.py [ROUNDS]`: with a number of rounds nothing is recorded."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
-    ICEBERG.build()
+    release = replace(ICEBERG, conf={"spark.driver.memory": "6g"})
+    release.build()
     root = Path(tempfile.mkdtemp(dir=DATA))
-    reference = Reference(root, ICEBERG)
+    reference = Reference(root, release)
     try:
         measured = [case for kind in KINDS for case in cases(reference, kind, rounds)]
     finally:

@@ -1,5 +1,7 @@
 """Operations on tables whose data files and delete files are ORC and Avro."""
 
+import functools
+
 import fastavro
 import pyarrow as pa
 import pyarrow.orc as orc
@@ -29,44 +31,59 @@ from boathouse.types import (
 )
 
 
+def brought(root):
+    """The changes by the number of their commit."""
+    found = bh.open(str(root)).changes(0).to_arrow()
+    numbers = {v: n for n, v in enumerate(dict.fromkeys(found["_commit_version"].to_pylist()))}
+    kept = found.drop_columns(["_commit_version", "_commit_timestamp"]).to_pylist()
+    return sorted(map(str, zip((numbers[v] for v in found["_commit_version"].to_pylist()), kept)))
+
+
+def life_of(root, format, version, mode):
+    """The rows after each step, and the changes of all."""
+    more = dict.fromkeys(MODES, mode) | {"format-version": version}
+    t = bh.create(str(root), PLAIN, format="iceberg", partition_by="bucket(2, id)",
+                  properties=formatted(format, **more))  # fmt: skip
+    steps = [
+        lambda: t.append(rows(*range(20))),
+        lambda: t.append(rows(*range(20, 40))),
+        lambda: t.delete("id % 7 = 3"),
+        lambda: t.update({"s": "'u'"}, "id % 5 = 0"),
+        lambda: t.upsert(rows(1, 2, 50, 51), on="id"),
+        lambda: t.overwrite(rows(4, 100), where="id = 4 or id = 100"),
+        lambda: t.add_column("new", "int"),
+        lambda: t.rename_column("s", "text"),
+        lambda: t.append(pa.table({"id": [200], "new": pa.array([7], pa.int32())})),
+        lambda: t.optimize(),
+        lambda: t.delete("id = 200"),
+    ]
+    life = []
+    for step in steps:
+        step()
+        life.append(sorted(bh.open(str(root)).to_arrow().to_pylist(), key=str))
+    return [*life, brought(root)]
+
+
+@pytest.fixture(scope="module")
+def in_parquet(tmp_path_factory):
+    """The life of a version and mode in Parquet, lived once."""
+    return functools.cache(lambda *kind: life_of(tmp_path_factory.mktemp("parquet"), "parquet", *kind))
+
+
 @pytest.mark.parametrize("format", WRITTEN)
 @pytest.mark.parametrize("version, mode", [("1", "copy-on-write"), ("2", "copy-on-write"), ("2", "merge-on-read"),
                                            ("3", "merge-on-read")])  # fmt: skip
-def test_every_operation(tmp_path, format, mode, version):
-    """The rows after each are those of the same life in Parquet; every new file is of the table's format."""
-    lives = []
-    for name in ("parquet", format):
-        root = tmp_path / name
-        more = dict.fromkeys(MODES, mode) | {"format-version": version}
-        t = bh.create(str(root), PLAIN, format="iceberg", partition_by="bucket(2, id)",
-                      properties=formatted(name, **more))  # fmt: skip
-        steps = [
-            lambda t: t.append(rows(*range(20))),
-            lambda t: t.append(rows(*range(20, 40))),
-            lambda t: t.delete("id % 7 = 3"),
-            lambda t: t.update({"s": "'u'"}, "id % 5 = 0"),
-            lambda t: t.upsert(rows(1, 2, 50, 51), on="id"),
-            lambda t: t.overwrite(rows(4, 100), where="id = 4 or id = 100"),
-            lambda t: t.add_column("new", "int"),
-            lambda t: t.rename_column("s", "text"),
-            lambda t: t.append(pa.table({"id": [200], "new": pa.array([7], pa.int32())})),
-            lambda t: t.optimize(),
-            lambda t: t.delete("id = 200"),
-        ]
-        life = []
-        for step in steps:
-            step(t)
-            life.append(sorted(bh.open(str(root)).to_arrow().to_pylist(), key=str))
-        lives.append(life)
-        eyes = Foreign(root)
-        listed = [e for row in eyes._avro(current(eyes)["manifest-list"]) for e in eyes._avro(row["manifest_path"])]
-        formats = {(e["data_file"].get("content", 0), e["data_file"]["file_format"]) for e in listed}
-        deletes = {"1": set(), "2": {(1, name.upper())}, "3": {(1, "PUFFIN")}}[version]
-        assert formats == {(0, name.upper())} | (deletes if mode == "merge-on-read" else set())
-        assert all(
-            e["data_file"]["file_path"].endswith(f".{name}") for e in listed if e["data_file"].get("content", 0) == 0
-        )
-    assert lives[0] == lives[1]
+def test_every_operation(tmp_path, in_parquet, format, mode, version):
+    """The rows after each, and what the commits brought, are those of the same life in Parquet; every new file is of
+    the table's format."""
+    assert life_of(tmp_path, format, version, mode) == in_parquet(version, mode)
+    eyes = Foreign(tmp_path)
+    listed = [e for row in eyes._avro(current(eyes)["manifest-list"]) for e in eyes._avro(row["manifest_path"])]
+    formats = {(e["data_file"].get("content", 0), e["data_file"]["file_format"]) for e in listed}
+    deletes = {"1": set(), "2": {(1, format.upper())}, "3": {(1, "PUFFIN")}}[version]
+    assert formats == {(0, format.upper())} | (deletes if mode == "merge-on-read" else set())
+    data = [e["data_file"]["file_path"] for e in listed if e["data_file"].get("content", 0) == 0]
+    assert all(path.endswith(f".{format}") for path in data)
 
 
 @pytest.mark.spec("I-168", "I-268")

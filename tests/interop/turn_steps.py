@@ -53,10 +53,11 @@ class Step:
 
 
 class Drawer:
-    """Draws steps for a table as it is: `document`, its metadata, and the rows of its branches by their keys."""
+    """Draws steps for a table as it is: `document`, its metadata, and the rows of its branches by their keys. With a
+    Spark session, ours gets rows as its frames."""
 
-    def __init__(self, chance, formats, scratch):
-        self.chance, self.formats, self.scratch = chance, formats, scratch
+    def __init__(self, chance, formats, scratch, spark=None):
+        self.chance, self.formats, self.scratch, self.spark = chance, formats, scratch, spark
         self.keys = self.files = 0
         self.starts = [1]
         """The first keys of what was appended."""
@@ -121,10 +122,14 @@ class Drawer:
         pq.write_table(data, path)
         return f"parquet.`{path}`"
 
+    def given(self, data):
+        """The rows as ours gets them."""
+        return data if self.spark is None else self.spark.table(self.source(data))
+
     def append(self):
         data, ref, files = self.rows(self.fresh(self.chance.randint(2, 6))), self.ref(), self.chance.randint(1, 3)
         told = f"INSERT INTO {{t}} SELECT /*+ REPARTITION({files}) */ * FROM {self.source(data)}"
-        return Step(f"append {len(data)}", lambda t: t.append(data), (told,), ref,
+        return Step(f"append {len(data)}", lambda t: t.append(self.given(data)), (told,), ref,
                     expected=lambda rows, hit: rows | by_key(data))  # fmt: skip
 
     def where(self):
@@ -157,7 +162,7 @@ class Drawer:
             told += f" WHEN NOT MATCHED BY SOURCE AND t.k % 7 = {rest} THEN DELETE"
 
         def ours(t):
-            merge = t.merge(data, "target.k = source.k").when_matched_delete("target.k % 3 = 0")
+            merge = t.merge(self.given(data), "target.k = source.k").when_matched_delete("target.k % 3 = 0")
             merge = merge.when_matched_update_all().when_not_matched_insert_all()
             if rest is not None:
                 merge = merge.when_not_matched_by_source_delete(f"target.k % 7 = {rest}")
@@ -175,15 +180,16 @@ class Drawer:
         start = self.chance.choice(self.starts)
         where, data = f"k >= {start}", self.rows(self.fresh(3))
         told = f"INSERT INTO {{t}} REPLACE WHERE {where} SELECT * FROM {self.source(data)}"
-        return Step(f"overwrite where {where}", lambda t: t.overwrite(data, where=where), (told,), self.ref(),
+        return Step(f"overwrite where {where}", lambda t: t.overwrite(self.given(data), where=where), (told,),
+                    self.ref(),
                     expected=lambda rows, hit: {k: r for k, r in rows.items() if k < start} | by_key(data))  # fmt: skip
 
     def dynamic(self):
         data = self.rows(self.fresh(2))
         mode = "SET spark.sql.sources.partitionOverwriteMode={}"
         told = (mode.format("dynamic"), f"INSERT OVERWRITE {{t}} SELECT * FROM {self.source(data)}")
-        return Step("overwrite of partitions", lambda t: t.overwrite(data, partitions="dynamic"), told, self.ref(),
-                    expected=None)  # fmt: skip
+        return Step("overwrite of partitions", lambda t: t.overwrite(self.given(data), partitions="dynamic"),
+                    told, self.ref(), expected=None)  # fmt: skip
 
     def key_upsert(self):
         """By equality deletes, which the reference reads, and Spark does not write."""
@@ -192,8 +198,8 @@ class Drawer:
         data = self.rows([*old, *self.fresh(1)])
         if self.version < 2:
             return None
-        return Step("upsert by equality deletes", lambda t: t.upsert(data, on="k", deletes="equality"), None, ref,
-                    expected=lambda rows, hit: rows | by_key(data), same_ids=False)  # fmt: skip
+        return Step("upsert by equality deletes", lambda t: t.upsert(self.given(data), on="k", deletes="equality"),
+                    None, ref, expected=lambda rows, hit: rows | by_key(data), same_ids=False)  # fmt: skip
 
     # --- columns
 
