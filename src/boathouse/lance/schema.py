@@ -63,7 +63,7 @@ def _type(node: Node, path: str) -> T.DataType:
     if own.logical_type.startswith("decimal:"):
         return _decimal(leaf_type(own.logical_type), path)
     if (not node.children and own.logical_type != "struct") or node.is_blob:
-        return from_arrow_type(arrow_type(node), path)
+        return from_arrow_type(_stored(node, path), path)
     below = [_field(child, f"{path}.{child.name}") for child in node.children]
     if own.logical_type == "struct":
         return T.StructType(tuple(below))
@@ -75,6 +75,14 @@ def _type(node: Node, path: str) -> T.DataType:
     if own.logical_type.startswith("fixed_size_list:"):
         return T.FixedSizeListType(below[0], int(own.logical_type.rpartition(":")[2]))
     return T.ListType(below[0])
+
+
+def _stored(node: Node, path: str) -> pa.DataType:
+    """The Arrow type of a field without children. Raises UnsupportedFeatureError naming the column."""
+    try:
+        return arrow_type(node)
+    except UnsupportedFeatureError as error:
+        raise UnsupportedFeatureError(f"column `{path}`: {error.message}", advice=error.advice) from None
 
 
 def _decimal(kind: pa.DataType, path: str) -> T.DataType:

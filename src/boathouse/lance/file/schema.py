@@ -57,6 +57,8 @@ MAX_DEPTH = 100
 MAX_ITEMS = 1 << 28
 """The most items of a fixed-size list, including nested ones."""
 _LISTS = ("list", "list.struct", "large_list", "large_list.struct")
+_NESTED = (*_LISTS, "struct", "map", "fixed_size_list")
+_OTHERS_ONLY = "read other columns only"
 
 
 @dataclass(frozen=True)
@@ -213,12 +215,14 @@ def leaf_type(kind: str) -> pa.DataType:
             return made
         if head == "dict":
             value, index, ordered = rest.rsplit(":", 2)
+            if value.partition(":")[0] in _NESTED:
+                raise UnsupportedFeatureError(f"a dictionary of nested values, {shown(kind)}", advice=_OTHERS_ONLY)
             return pa.dictionary(leaf_type(index), leaf_type(value), ordered == "true")
     except CorruptTableError:
         raise
     except (ValueError, KeyError, OverflowError, pa.ArrowException) as error:
         raise CorruptTableError(f"the type {shown(kind)} does not parse: {error}") from error
-    raise UnsupportedFeatureError(f"the Lance type {shown(kind)}", advice="read other columns only")
+    raise UnsupportedFeatureError(f"the Lance type {shown(kind)}", advice=_OTHERS_ONLY)
 
 
 def _items(kind: pa.DataType) -> int:
@@ -320,6 +324,11 @@ def logical_type(kind: pa.DataType, path: str) -> str:
     if t.is_fixed_size_binary(kind):
         return f"fixed_size_binary:{kind.byte_width}"
     if t.is_dictionary(kind):
+        if t.is_nested(kind.value_type):
+            raise UnsupportedTypeError(
+                f"column `{path}`: a dictionary of {kind.value_type}, which Lance cannot store",
+                advice="cast it to its values",
+            )
         return f"dict:{logical_type(kind.value_type, path)}:{logical_type(kind.index_type, path)}:false"
     if kind in (pa.string_view(), pa.binary_view()):
         return "string" if kind == pa.string_view() else "binary"

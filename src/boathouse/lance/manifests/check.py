@@ -9,6 +9,8 @@ from boathouse.lance.file.schema import Node, tree
 from boathouse.lance.manifests.messages import DataFragment, Manifest
 from boathouse.table.findings import Finding, damage, placed, raise_first
 
+_UNASSIGNED = -1
+"""The id of a field that has none yet, which is in memory only."""
 _IDS = 1 << 32
 """The limit of fragment ids and of rows in a fragment: a row's address has 32 bits for each."""
 _BYTES = 1 << 53
@@ -50,6 +52,8 @@ def _wrong_numbers(fragment: DataFragment) -> Iterator[Finding]:
     if deletion is not None and deletion.num_deleted_rows > _IDS:
         yield damage("lance.deleted-rows", f"fragment {fragment.id} with {deletion.num_deleted_rows} deleted rows")
     for file in fragment.files:
+        if _UNASSIGNED in file.fields:
+            yield damage("lance.field-unassigned", f"the data file {file.path!r} has a field without an id")
         if file.file_size_bytes >= _BYTES:
             yield damage("lance.file-size", f"the data file {file.path!r} of {file.file_size_bytes} bytes")
 
