@@ -32,7 +32,7 @@ OPERATIONS = (
     "compaction", "Z-order", "sorted rewrites", "purge of deleted rows", "rewrite of row deletes",
     "rewrite of manifests",
     "upsert by equality deletes", "metadata tables", "streams, each row once", "SQL", "rename columns", "drop columns",
-    "widen columns",
+    "widen columns", "add columns with values", "cast columns",
     "several changes of columns at once", "SQL of partition fields, orders and identifiers",
     "branches and tags", "catalogs",
     "tables of catalogs created, renamed and dropped", "views", "vacuum",

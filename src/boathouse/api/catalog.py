@@ -10,11 +10,11 @@ from typing import Any
 from boathouse import registry
 from boathouse.api.arguments import errors_at, flag, strings
 from boathouse.api.catalog_views import CatalogViews
-from boathouse.api.create import as_schema
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL, time_zone, zone_of
 from boathouse.api.opening import path_text, point
 from boathouse.api.partition_by import partition_fields
+from boathouse.api.schemas import as_schema
 from boathouse.api.table import Table
 from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError

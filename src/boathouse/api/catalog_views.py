@@ -7,8 +7,8 @@ from typing import Any
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at, strings
-from boathouse.api.create import as_schema
 from boathouse.api.opening import path_text
+from boathouse.api.schemas import as_schema
 from boathouse.errors import InvalidArgumentError
 from boathouse.table.view import View, ViewDefinition
 

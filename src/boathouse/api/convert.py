@@ -7,11 +7,11 @@ from typing import Any
 
 from boathouse import registry
 from boathouse.api.arguments import errors_at, strings
-from boathouse.api.create import as_schema
 from boathouse.api.detection import locate
 from boathouse.api.engines import engine_for, time_zone, zone_of
 from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text
+from boathouse.api.schemas import as_schema
 from boathouse.bits import zones
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.options import WriteOptions

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from boathouse import registry
 from boathouse.api.arguments import errors_at, strings
 from boathouse.api.detection import locate
@@ -14,8 +12,8 @@ from boathouse.api.engines import time_zone
 from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text
 from boathouse.api.partition_by import partition_fields
+from boathouse.api.schemas import as_schema
 from boathouse.api.table import Table
-from boathouse.arrow.schema import from_arrow
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
@@ -23,8 +21,7 @@ from boathouse.ops.table import create as _create
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
-from boathouse.types import Field, Identity, Schema
-from boathouse.types.text import parse_schema
+from boathouse.types import Identity
 
 
 def create(
@@ -94,31 +91,3 @@ def _identities(given: object) -> Mapping[str, Identity]:
             advice='pass {"id": Identity(start=1, step=1)}, with Identity of boathouse.types',
         )
     return found
-
-
-def as_schema(schema: Any) -> Schema:
-    """A Schema from any schema that users pass. Raises InvalidArgumentError."""
-    if isinstance(schema, Schema):
-        return schema
-    if isinstance(schema, str):
-        return parse_schema(schema)
-    if isinstance(schema, pa.Schema):
-        return from_arrow(schema)
-    if hasattr(schema, "__arrow_c_schema__") and not isinstance(schema, pa.DataType | pa.Field):
-        return from_arrow(pa.schema(schema))
-    if type(schema).__module__.startswith("pyspark.sql"):
-        return parse_schema(_spark_ddl(schema))
-    if isinstance(schema, list | tuple) and all(isinstance(f, Field) for f in schema):
-        return Schema(tuple(schema))
-    raise InvalidArgumentError(
-        f"cannot read a schema from a {type(schema).__name__}",
-        advice="pass a boathouse Schema, an Arrow schema, a Spark StructType or DDL text",
-    )
-
-
-def _spark_ddl(struct: Any) -> str:
-    parts = []
-    for f in struct.fields:
-        name = "`" + f.name.replace("`", "``") + "`"
-        parts.append(f"{name} {f.dataType.simpleString()}{'' if f.nullable else ' not null'}")
-    return ", ".join(parts)

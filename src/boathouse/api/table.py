@@ -19,6 +19,7 @@ from boathouse.api.audit import run_audited
 from boathouse.api.changes import Changes
 from boathouse.api.cleanup import Cleanup
 from boathouse.api.column_rules import ColumnRules
+from boathouse.api.column_values import ColumnValues
 from boathouse.api.columns import Columns
 from boathouse.api.conditions import Condition, condition_text
 from boathouse.api.constraints import Constraints
@@ -63,6 +64,7 @@ class Table(
     AddingFiles,
     Relocating,
     Columns,
+    ColumnValues,
     ColumnRules,
     Constraints,
     Features,

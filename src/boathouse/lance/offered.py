@@ -9,7 +9,12 @@ from boathouse.table import features
 from boathouse.table.snapshot import Feature, Snapshot
 
 Offered = (
-    features.CommitRecords | features.Examination | features.LiveFiles | features.MetadataTables | features.Restorable
+    features.ColumnFiles
+    | features.CommitRecords
+    | features.Examination
+    | features.LiveFiles
+    | features.MetadataTables
+    | features.Restorable
 )
 """The features of a version of a table."""
 
@@ -21,6 +26,10 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
     """`Target.offers`."""
     found: Offered | None = None
     match feature:
+        case features.ColumnFiles:
+            from boathouse.lance.column_files import LanceColumnFiles
+
+            found = LanceColumnFiles(table)
         case features.CommitRecords:
             from boathouse.lance.commit.commit_files import LanceCommitRecords
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.lance import schema as schemas
+from boathouse.lance.commit import altered
 from boathouse.lance.commit.projection import projected
 from boathouse.lance.file.fields import Field
 from boathouse.lance.file.schema import tree
@@ -15,7 +16,16 @@ from boathouse.lance.manifests.messages import Manifest
 from boathouse.lance.paths import LEGACY, table_version
 from boathouse.lance.snapshot import S
 from boathouse.table.change import words_of
-from boathouse.table.edits import AddColumn, DropColumn, RenameColumn, ReplaceSchema, SchemaEdit, SetType
+from boathouse.table.edits import (
+    AddColumn,
+    CastColumn,
+    DropColumn,
+    RenameColumn,
+    ReplaceSchema,
+    SchemaEdit,
+    SetNullable,
+    SetType,
+)
 from boathouse.types import Field as PlainField
 from boathouse.types import Schema
 
@@ -44,8 +54,12 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
                 raise UnsupportedFeatureError(
                     f"column `{'.'.join(edit.path)}` cannot become {edit.type}: existing Lance files have the old type",
                     where=where,
-                    advice="cast the data to the table's type",
+                    advice="t.cast_column(...) writes the column again; or cast the data to the table's type",
                 )
+            case CastColumn():
+                manifest = replace(manifest, fields=altered.cast(manifest.fields, edit, _next_id(manifest), where))
+            case SetNullable():
+                manifest = replace(manifest, fields=altered.set_nullable(manifest.fields, edit, where))
             case _:
                 raise UnsupportedFeatureError(
                     f"{words_of(type(edit))} is not offered for Lance tables",
@@ -75,10 +89,13 @@ def _check_storable(fields: Sequence[Field], manifest: Manifest, where: str) -> 
 
 def _column(edit: AddColumn, manifest: Manifest, where: str) -> tuple[Field, ...]:
     _check(edit, manifest.fields, where)
-    made = schemas.from_schema(Schema((PlainField(edit.name, edit.type),)))
+    return altered.numbered(schemas.from_schema(Schema((PlainField(edit.name, edit.type),))), _next_id(manifest))
+
+
+def _next_id(manifest: Manifest) -> int:
+    """An id that no field has, and none had whose values are still in files."""
     used = (i for fragment in manifest.fragments for file in fragment.files for i in file.fields)
-    first = max((*(f.id for f in manifest.fields), *used), default=-1) + 1
-    return tuple(replace(f, id=f.id + first, parent_id=f.parent_id + first if f.parent_id >= 0 else -1) for f in made)
+    return max((*(f.id for f in manifest.fields), *used), default=-1) + 1
 
 
 def _check(edit: AddColumn, fields: Sequence[Field], where: str) -> None:

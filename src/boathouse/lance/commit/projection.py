@@ -16,7 +16,7 @@ _NONE = -1
 def projected(fields: Sequence[Field], edit: RenameColumn | DropColumn, where: str) -> tuple[Field, ...]:
     """The fields after the edit. Raises ColumnNotFoundError, InvalidArgumentError for a name that is taken or not
     possible, and if nothing would be left."""
-    found = _at(fields, edit.path, where)
+    found = field_at(fields, edit.path, where)
     beside = [f for f in fields if f.parent_id == found.parent_id and f.id != found.id]
     if isinstance(edit, DropColumn):
         if not beside:
@@ -38,8 +38,9 @@ def projected(fields: Sequence[Field], edit: RenameColumn | DropColumn, where: s
     return tuple(replace(f, name=edit.name) if f.id == found.id else f for f in fields)
 
 
-def _at(fields: Sequence[Field], path: Sequence[str], where: str) -> Field:
-    """The field at a path, in which an element of a list has its own name, and maps have `key` and `value`."""
+def field_at(fields: Sequence[Field], path: Sequence[str], where: str) -> Field:
+    """The field at a path, in which an element of a list has its own name, and maps have `key` and `value`. Raises
+    ColumnNotFoundError."""
     parent, kind = _NONE, "struct"
     found = None
     for step in path:

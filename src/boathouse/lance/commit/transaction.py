@@ -28,7 +28,9 @@ from boathouse.table.change import Change
 from boathouse.table.context import TableContext
 from boathouse.table.edits import (
     AddColumn,
+    AddColumnFiles,
     AddFiles,
+    CastColumn,
     CreateTable,
     DropColumn,
     RemoveAll,
@@ -37,6 +39,7 @@ from boathouse.table.edits import (
     ReplaceSchema,
     RestoreTo,
     SetDeletes,
+    SetNullable,
     SetProperties,
     SetTransaction,
     SetType,
@@ -57,6 +60,9 @@ _OFFERED = (
     RenameColumn,
     DropColumn,
     SetType,
+    CastColumn,
+    AddColumnFiles,
+    SetNullable,
     SetProperties,
     RestoreTo,
 )

@@ -220,7 +220,10 @@ class Update(Message):
 
 @dataclass(frozen=True, kw_only=True)
 class Project(Message):
+    """`preserves_nullability`: no column became one that cannot be null; so in Merge."""
+
     schema: tuple[Field, ...] = repeated(1, Field)
+    preserves_nullability: bool = scalar(2, "bool")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,7 @@ from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import join, relative
 from boathouse.table.change import Change
 from boathouse.table.context import TableContext
-from boathouse.table.edits import ReplaceSchema
+from boathouse.table.edits import ReplaceSchema, SetNullable
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,20 +108,29 @@ class Build:
     def merged(self, manifest: Manifest, fields: tuple[Field, ...], side: tuple[str, ...] = ()) -> Built:
         """Fragments and fields change together: of Lance's operations only a merge can express both."""
         manifest = replace(manifest, fields=fields)
-        merge = Merge(fragments=manifest.fragments, schema=fields, schema_metadata=manifest.schema_metadata)
+        merge = Merge(
+            fragments=manifest.fragments,
+            schema=fields,
+            schema_metadata=manifest.schema_metadata,
+            preserves_nullability=all(edit.nullable for edit in self.change.all(SetNullable)),
+        )
         return self.built(manifest, side, merge=merge)
 
     def new_files(self, fields: Sequence[Field], version: str | None = None) -> tuple[DataFragment, ...]:
         """The fragments of the files that the change adds, with id 0 for now; `version` is by default the table's.
         Raises SchemaMismatchError."""
         added = self.change.added
-        if added is None:
-            return ()
+        return () if added is None else self.fragments_of(added, fields, version)
+
+    def fragments_of(
+        self, outcomes: pa.Table, fields: Sequence[Field], version: str | None = None
+    ) -> tuple[DataFragment, ...]:
+        """A fragment for each data file that has rows. Raises SchemaMismatchError."""
         planned = self.change.planned
         then = planned.manifest.fields if isinstance(planned, LanceSnapshot) else ()
         known = {f.id for f in (*fields, *then)}  # a column that was dropped concurrently stays in the file, unused
         version = version or table_version(self.base, self.root)
-        return tuple(self._fragment(row, known, version) for row in _file_rows(added) if row["rows"])
+        return tuple(self._fragment(row, known, version) for row in _file_rows(outcomes) if row["rows"])
 
     def _fragment(self, row: dict[str, Any], known: set[int], version: str) -> DataFragment:
         path = relative(row["path"], join(self.root, DATA))

@@ -1,5 +1,5 @@
-"""Project: columns and fields of structs are renamed or dropped, and no data is written (table format, "Schema
-Evolution")."""
+"""Project: columns and fields of structs are renamed, dropped, or may be null or not, and no data is written (table
+format, "Schema Evolution")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from boathouse.lance.manifests.messages import DataFragment, Manifest, Project
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
 from boathouse.lance.operations.build import Build, Built
 from boathouse.table.change import Change
-from boathouse.table.edits import DropColumn, RenameColumn
+from boathouse.table.edits import DropColumn, RenameColumn, SetNullable
 from boathouse.table.verdict import Rebase, Verdict
 
 
@@ -34,16 +34,25 @@ class ProjectOperation(OurOperation):
 
     def describes(self, change: Change) -> bool:
         kinds = kinds_of(change)
-        return bool(kinds) and kinds <= {RenameColumn, DropColumn}
+        return bool(kinds) and kinds <= {RenameColumn, DropColumn, SetNullable}
 
     def build(self, build: Build) -> Built:
         fields = build.fields()
         manifest = replace(projected_fragments(build.base, fields), fields=fields)
-        built = build.built(manifest, project=Project(schema=fields))
+        built = build.built(manifest, project=Project(schema=fields, preserves_nullability=not tightens(build.change)))
         return replace(built, document=without_lost_indices(built.document, build.root))
 
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
-        return pair.table_replaced(theirs) if theirs.operation.replaces_table else Rebase()
+        if theirs.operation.replaces_table:
+            return pair.table_replaced(theirs)
+        if tightens(pair.change):
+            return pair.replan("nulls-checked", theirs, f"a {theirs.operation.name} came after nulls were looked for")
+        return Rebase()
+
+
+def tightens(change: Change) -> bool:
+    """Whether a column may no longer be null: other writers must not follow with rows in which it is."""
+    return any(not edit.nullable for edit in change.all(SetNullable))
 
 
 def projected_fragments(manifest: Manifest, fields: Sequence[Field]) -> Manifest:

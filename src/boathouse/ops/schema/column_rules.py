@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from boathouse.errors import ConstraintViolationError
+from boathouse.expr.identifiers import dotted
 from boathouse.ops.schema.alter_columns import column_path, spelled
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
@@ -13,7 +15,10 @@ from boathouse.table.edits import MoveColumn, SchemaEdit, SetDefault, SetIdentif
 
 @dataclass(frozen=True, slots=True)
 class NullabilitySet:
-    """The column or struct field may be null, or no longer. Raises ColumnNotFoundError, UnsupportedFeatureError."""
+    """The column or struct field may be null, or no longer: where the format relies on the rows alone, they are read.
+
+    Raises ColumnNotFoundError, UnsupportedFeatureError, and ConstraintViolationError if one is null.
+    """
 
     column: str
     nullable: bool
@@ -22,7 +27,21 @@ class NullabilitySet:
 
     def plan(self, start: Start) -> WritePlan:
         path = column_path(self.column, start.snapshot.schema)
-        return _plan(start, SetNullable(path, self.nullable, self.unchecked))
+        plan = _plan(start, SetNullable(path, self.nullable, self.unchecked))
+        if not self.nullable and not self.unchecked:
+            self._check(start, path)
+        return plan
+
+    def _check(self, start: Start, path: tuple[str, ...]) -> None:
+        engine = start.engine
+        null = engine.project(engine.scan(start.snapshot.plan((path[0],))), [("at", "1")], f"{dotted(path)} IS NULL")
+        found = engine.summary(null, [("rows", "count_all", "1")]).to_pylist()[0]["rows"]
+        if found:
+            raise ConstraintViolationError(
+                f"`{'.'.join(path)}` is null in {found:,} row{'' if found == 1 else 's'}",
+                where=str(start.snapshot.context),
+                advice="give it values there, or delete these rows first",
+            )
 
 
 @dataclass(frozen=True, slots=True)

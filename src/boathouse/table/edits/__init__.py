@@ -4,6 +4,7 @@ refused by its name (`Change.require`)."""
 from boathouse.table.edits.refs import DropRef, RefEdit, SetRef
 from boathouse.table.edits.rows import (
     AddChangeFiles,
+    AddColumnFiles,
     AddDeletes,
     AddFiles,
     AddKeyDeletes,
@@ -18,6 +19,7 @@ from boathouse.table.edits.rows import (
 from boathouse.table.edits.schema import (
     SCHEMA_EDITS,
     AddColumn,
+    CastColumn,
     ClearFeature,
     DropColumn,
     MoveColumn,
@@ -56,10 +58,12 @@ __all__ = [
     "SCHEMA_EDITS",
     "AddChangeFiles",
     "AddColumn",
+    "AddColumnFiles",
     "AddDeletes",
     "AddFiles",
     "AddKeyDeletes",
     "AdvanceIdentity",
+    "CastColumn",
     "CherryPick",
     "ClearFeature",
     "CloneTable",

@@ -28,6 +28,14 @@ class AddFiles:
 
 
 @dataclass(frozen=True, slots=True)
+class AddColumnFiles:
+    """Columns of every unit, in files beside those that are there: OUTCOMES rows of kind data with the `unit` whose
+    rows they have. Made for `features.ColumnFiles`; the columns are those of the change's schema edits."""
+
+    outcomes: pa.Table
+
+
+@dataclass(frozen=True, slots=True)
 class RemoveFiles:
     """Units are removed from the table: their planned FILES rows, including `native`, so that nothing is read again."""
 
@@ -106,6 +114,7 @@ class RewriteManifests:
 
 FileEdit = (
     AddFiles
+    | AddColumnFiles
     | RemoveFiles
     | RemoveAll
     | SetDeletes

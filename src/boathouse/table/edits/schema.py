@@ -70,6 +70,14 @@ class SetType:
 
 
 @dataclass(frozen=True, slots=True)
+class CastColumn:
+    """The column at `path` gets any other type: the same change adds files of it, with the values cast."""
+
+    path: tuple[str, ...]
+    type: DataType
+
+
+@dataclass(frozen=True, slots=True)
 class SetComment:
     """The comment of the column or struct field at `path`, or of the table if it is empty; None removes it."""
 
@@ -138,6 +146,7 @@ SchemaEdit = (
     | RenameColumn
     | DropColumn
     | SetType
+    | CastColumn
     | SetComment
     | SetNullable
     | SetDefault

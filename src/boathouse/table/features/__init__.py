@@ -7,6 +7,7 @@ from boathouse.table.features.change_files import ChangeFiles
 from boathouse.table.features.cherry_picks import CherryPicks, Picked
 from boathouse.table.features.clone import Clonable
 from boathouse.table.features.clustering import PROVIDER, Clustering
+from boathouse.table.features.column_files import ColumnFiles
 from boathouse.table.features.column_statistics import ColumnStatistics
 from boathouse.table.features.commit_files import CommitFiles, CommitRecords
 from boathouse.table.features.commit_retries import CommitRetries
@@ -36,6 +37,7 @@ __all__ = [
     "CherryPicks",
     "Clonable",
     "Clustering",
+    "ColumnFiles",
     "ColumnStatistics",
     "CommitFiles",
     "CommitRecords",
