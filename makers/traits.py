@@ -174,7 +174,7 @@ TRAITS: Final = {
         ),
         Traits(
             format="lance",
-            offers=OF_STORED | {f.ColumnFiles, f.Restorable},
+            offers=OF_STORED | {f.Clonable, f.ColumnFiles, f.Refs, f.Restorable},
             document=".manifest",
             data_folder="data",
             data_suffix=".lance",

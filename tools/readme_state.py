@@ -48,7 +48,6 @@ CONDITIONS = {
     ("delta", "drop columns"): "where `delta.columnMapping.mode` is name or id",
     ("delta", "widen columns"): "where `delta.enableTypeWidening` is true",
     ("iceberg", "views"): "of SQL and REST catalogs",
-    ("lance", "branches and tags"): "tags are read",
 }
 ICEBERG_WRITTEN = (
     "format version 1", "format version 2", "format version 3", "row lineage", "partition evolution", "column defaults",

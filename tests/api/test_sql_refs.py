@@ -116,6 +116,30 @@ def test_writes_from_spark_to_a_branch(spark, path):
     assert sorted(r["id"] for r in read.collect()) == [1, 2, 3, 11, 20] and bh.open(path).count() == 3
 
 
+def test_branches_and_tags_of_lance(spark, run, tmp_path):
+    """Files of the main line are read by a base path, also by workers; what they write is in the branch's folder."""
+    path = str(tmp_path / "ein täble")
+    bh.write(rows(1, 2, 3), path, format="lance")
+    name = f"lance.`{path}`"
+    run(f"ALTER TABLE {name} CREATE BRANCH audit")
+    run(f"ALTER TABLE {name} CREATE TAG old AS OF VERSION 1")
+    t = bh.open(path, ref="audit", spark=spark)
+    t.append(spark.range(10, 13))
+    t.delete("id = 10")
+    t.update({"id": "id + 100"}, where="id = 2")
+    run(f"INSERT INTO {name}.branch_audit VALUES (20)")
+    found = sorted(t.refresh().to_arrow()["id"].to_pylist())
+    assert found == ids(run, f"{name}.branch_audit") == [1, 3, 11, 12, 20, 102]
+    assert ids(run, name) == ids(run, f"{name} VERSION AS OF 'old'") == [1, 2, 3]
+    with pytest.raises(errors.UnsupportedFeatureError, match="retention of a tag"):
+        run(f"ALTER TABLE {name} CREATE TAG other RETAIN 7 DAYS")
+    with pytest.raises(errors.UnsupportedFeatureError, match="fast_forward"):
+        run(f"CALL system.fast_forward('{path}', 'audit', 'main')")
+    run(f"ALTER TABLE {name} DROP TAG old")
+    run(f"ALTER TABLE {name} DROP BRANCH audit")
+    assert list(bh.open(path).refs) == ["main"]
+
+
 def test_statements(spark, run, path):
     t, name = bh.open(path), f"iceberg.`{path}`"
     third, second, _ = t.refs.ancestors()

@@ -78,15 +78,16 @@ class Kit:
         return self.open()
 
     @contextmanager
-    def overtaken_by(self, action):
-        """Within the block, `action` commits between the planning of our next write and its commit."""
+    def overtaken_by(self, action, seen: bool = True):
+        """Within the block, `action` commits between the planning of our next write and its commit, whose first attempt
+        looks for it if it is `seen`."""
         waiting = [action]
         commit = run.commit
 
         def late(target, change, fresh=False):
             if waiting:
                 waiting.pop()()
-                fresh = False
+                fresh = fresh and not seen
             return commit(target, change, fresh)
 
         with pytest.MonkeyPatch.context() as patch:

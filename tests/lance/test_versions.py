@@ -212,8 +212,6 @@ def test_branches(kit, numbers, name):
     assert {(r["name"], r["type"]) for r in kit.open().inspect.refs().to_pylist()} == {
         ("main", "BRANCH"), (name, "BRANCH"),
     }  # fmt: skip
-    with pytest.raises(UnsupportedFeatureError, match="writing branches"):
-        table.append(numbers)
     with pytest.raises(VersionNotFoundError, match=f"the branches {name}"):
         kit.open(ref="other")
 

@@ -32,7 +32,8 @@ def run_audited(
 
     Raises what `run` raises, and InvalidArgumentError for a session that says both, or another branch than the call.
     """
-    asked = write.operation in _ROWS and handle.snapshot.offers(Refs) is not None
+    refs = handle.snapshot.offers(Refs) if write.operation in _ROWS else None
+    asked = refs is not None and refs.shared  # elsewhere nothing is staged
     id, branch = _said(engine) if asked else (None, None)
     if id is None and branch is None:
         return run(handle, engine, write, options, written)

@@ -274,10 +274,11 @@ class Maintenance:
         """Makes a shallow clone at the path `target`: a new table with this version's rows, schema, partitioning and
         properties, which names this table's files and copies none. Writes to the clone never touch this table, and its
         vacuum removes none of this table's files. A vacuum of this table does not know its clones: it removes files
-        that it needs no longer, and the clone can then not be read. For Delta; open an older version to clone it.
+        that it needs no longer, and the clone can then not be read. For Delta and Lance, where a branch is cloned too;
+        open an older version to clone it.
 
         Raises AlreadyExistsError, InvalidArgumentError if one table were inside the other, ForeignPathError for a store
-        of another kind, UnsupportedFeatureError for Iceberg, Lance and Delta features that are not supported,
+        of another kind, UnsupportedFeatureError for Iceberg, and for features that are not supported,
         ReadOnlyError, CommitUnknownError.
         """
         options = WriteOptions.of(message, metadata, None, dry_run)

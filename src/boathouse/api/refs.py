@@ -26,11 +26,12 @@ class Refs(Mapping[str, Ref]):
     """The branches and tags of a table, by name: `t.refs["audit"].version`, `"audit" in t.refs`, `list(t.refs)`.
 
     A branch has commits of its own: `bh.open(uri, ref="audit")` reads it, and every write to that table goes there. A
-    tag stays at its version, and is read only. They share the table's schema and properties: a branch is read with the
-    table's schema, a tag with that of its version. All are for Iceberg, and in one commit each, which changes no row of
-    any version; `dry_run` only checks. Methods take `message=`, `metadata={...}` and `dry_run=` as every write, and
-    raise UnsupportedFeatureError for other formats, ReadOnlyError, StorageError, CommitConflictError and
-    CommitUnknownError.
+    tag stays at its version, and is read only. For Iceberg they share the table's schema and properties: a branch is
+    read with the table's schema, a tag with that of its version; all is in one commit each, which changes no row of any
+    version. For Lance a branch begins as a shallow clone of its version and has version numbers, schema and properties
+    of its own; tags and branches are created and dropped, tags replaced, and the rest is Iceberg's. `dry_run` only
+    checks. Methods take `message=`, `metadata={...}` and `dry_run=` as every write, and raise UnsupportedFeatureError
+    for other formats, ReadOnlyError, StorageError, CommitConflictError and CommitUnknownError.
 
     >>> lake = bh.create("lake/trips", "id bigint", format="iceberg")
     >>> done = lake.append([{"id": 1}])
@@ -75,7 +76,7 @@ class Refs(Mapping[str, Ref]):
     def ancestors(self, version: Version | None = None) -> list[Version]:
         """The versions from which a version (by default this one) was made, itself first, as far as they are retained.
 
-        Raises VersionNotFoundError, InvalidArgumentError, UnsupportedFeatureError for other formats than Iceberg.
+        Raises VersionNotFoundError, InvalidArgumentError, UnsupportedFeatureError for Delta.
         """
         snapshot = self._handle().snapshot
         refs = features.required(snapshot, features.Refs, "ancestors")
@@ -102,7 +103,8 @@ class Refs(Mapping[str, Ref]):
 
         When older versions expire, at least `min_snapshots_to_keep` of its versions stay, and those of the last
         `max_snapshot_age_ms` milliseconds; the branch goes once its version is older than `max_ref_age_ms`. What is not
-        given is what the table says (`history.expire.*`), and for a branch that is replaced what it had.
+        given is what the table says (`history.expire.*`), and for a branch that is replaced what it had. These
+        settings, and `or_replace`, are for Iceberg.
 
         Raises AlreadyExistsError, VersionNotFoundError for a version that is not retained, InvalidArgumentError.
         """
@@ -202,10 +204,10 @@ class Refs(Mapping[str, Ref]):
         metadata: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
-        """Drops a branch; its versions stay until they expire.
+        """Drops a branch; its versions stay until they expire. For Lance they go with it, and so do its files.
 
         Raises VersionNotFoundError if there is none, InvalidArgumentError for main, for the branch that the table is
-        open at, and for a tag.
+        open at, for a tag, and for a branch of Lance of which a tag or another branch names a version.
         """
         return self._run(RefDropped(_name(name), "branch", flag("if_exists", if_exists)), message, metadata, dry_run)
 

@@ -1,4 +1,4 @@
-"""ALTER TABLE in sql(): branches and tags of Iceberg tables."""
+"""ALTER TABLE in sql(): branches and tags."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from boathouse.errors import CorruptTableError, VersionNotFoundError
 from boathouse.iceberg.metadata.document import Json
@@ -20,6 +20,7 @@ class IcebergRefs:
     """See `table.features.Refs`."""
 
     snapshot: IcebergSnapshot
+    shared: ClassVar[bool] = True
 
     def named(self) -> Mapping[str, Ref]:
         metadata = self.snapshot.metadata
@@ -37,6 +38,13 @@ class IcebergRefs:
             )
         return found
 
+    def at(self, name: str, type: RefType, version: Version) -> Ref:
+        self.ancestors(version)
+        return Ref(name, type, version)
+
+    def check_drop(self, ref: Ref) -> None:
+        """Versions are retained whatever branch they are of."""
+
 
 def ref_of(name: str, ref: Mapping[str, Any], where: str) -> Ref:
     """Raises CorruptTableError for settings that are no numbers."""
@@ -48,7 +56,7 @@ def ref_of(name: str, ref: Mapping[str, Any], where: str) -> Ref:
         if value is not None:
             found[setting] = value
     type: RefType = "tag" if ref.get("type") == "tag" else "branch"
-    return Ref(name, type, int(ref["snapshot-id"]), **found)
+    return Ref(name, type, int(ref["snapshot-id"])).retaining(Retention(**found))
 
 
 def ref_json(ref: Ref, before: Mapping[str, Any] | None) -> Json:

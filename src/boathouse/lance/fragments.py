@@ -30,6 +30,12 @@ def fragment_batches(
         yield _batch(manifest, fragments[start : start + BATCH], root, schema, rows_of)
 
 
+def units_of(manifest: Manifest, root: str, rows_of: RowCount) -> pa.Table:
+    """FILES of all fragments as one table."""
+    schema = files_schema(NO_PARTITION, stats_type(()), NATIVE)
+    return pa.Table.from_batches(fragment_batches(manifest, root, (), rows_of), schema)
+
+
 def _batch(
     manifest: Manifest, fragments: Sequence[DataFragment], root: str, schema: pa.Schema, rows_of: RowCount
 ) -> pa.RecordBatch:

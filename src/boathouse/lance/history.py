@@ -99,7 +99,7 @@ def _entry(context: TableContext, file: VersionFile) -> HistoryEntry:
         write_id=properties.get(WRITE_ID),
         message=properties.get(MESSAGE),
         metadata=metadata,
-        parent=file.version - 1 if file.version > 1 else None,
+        parent=file.version - 1 if file.version > 1 and transaction.clone is None else None,
         data_change=transaction.operation != "rewrite",
     )
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import cast
 
+from boathouse.lance.refs import of_main
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table import features
-from boathouse.table.snapshot import Feature, Snapshot
+from boathouse.table.snapshot import Feature
 
 Offered = (
-    features.ColumnFiles
+    features.Clonable
+    | features.ColumnFiles
     | features.CommitRecords
     | features.Examination
     | features.LiveFiles
     | features.MetadataTables
+    | features.Refs
     | features.Restorable
 )
 """The features of a version of a table."""
@@ -26,6 +29,10 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
     """`Target.offers`."""
     found: Offered | None = None
     match feature:
+        case features.Clonable:
+            from boathouse.lance.cloning import LanceClone
+
+            found = LanceClone(table)
         case features.ColumnFiles:
             from boathouse.lance.column_files import LanceColumnFiles
 
@@ -41,11 +48,15 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
         case features.LiveFiles:
             from boathouse.lance.history import LanceLiveFiles
 
-            found = LanceLiveFiles(table.context)
+            found = LanceLiveFiles(of_main(table.context, table.manifest.branch))
         case features.MetadataTables:
             from boathouse.lance.inspect import LanceTables
 
-            found = LanceTables(cast("Snapshot", table))
+            found = LanceTables(table)
+        case features.Refs:
+            from boathouse.lance.named_refs import LanceRefs
+
+            found = LanceRefs(table)
         case features.Restorable:
             from boathouse.lance.operations.restore import LanceRestore
 

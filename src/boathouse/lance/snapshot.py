@@ -24,12 +24,13 @@ from boathouse.lance.manifests.file import ManifestFile, parse
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.manifests.versions import VersionFile, has_versions, list_versions, missing_version, recent
 from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_version
-from boathouse.lance.refs import MAIN, of_branch, of_main, read_ref
+from boathouse.lance.refs import of_branch, of_main, read_ref
 from boathouse.lance.schema import to_schema
 from boathouse.storage import Stores, join
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.missing_files import listed_again
+from boathouse.table.refs import MAIN
 from boathouse.table.sizes import SMALL_FILE, Sizes
 from boathouse.table.snapshot import Capabilities, MapFunction
 from boathouse.table.tally import Tally
@@ -46,12 +47,14 @@ CAPABILITIES: Final = Capabilities(partitions=False)
 
 @dataclass(frozen=True)
 class LanceSnapshot:
-    """A parsed manifest. `identity` is the root: manifests contain no id of the table (see `newest`)."""
+    """A parsed manifest. `identity` is the root: manifests contain no id of the table (see `newest`). `ref` is the tag
+    or branch by whose name it was opened, `tagged` whether it is a tag."""
 
     context: TableContext = field(repr=False)
     file: VersionFile
     document: ManifestFile
     ref: str | None = None
+    tagged: bool = False
     replaced: str = ""
 
     format = "lance"
@@ -84,11 +87,6 @@ class LanceSnapshot:
     @property
     def token(self) -> str:
         return self.file.key
-
-    @property
-    def tagged(self) -> bool:
-        """Whether it was opened by the name of a tag, not of a branch."""
-        return self.ref is not None and self.ref != self.manifest.branch
 
     @cached_property
     def schema(self) -> Schema:
@@ -217,7 +215,7 @@ def _at_ref(context: TableContext, at: At, name: str, cls: type[S]) -> S:
     if at.pinned:
         raise InvalidArgumentError("a tag refers to one version: give either a tag, or a version or time")
     line = context if tag.branch in (None, MAIN) else of_branch(context, tag.branch or MAIN)
-    return replace(load(line, At(version=tag.version), cls), ref=name)
+    return replace(load(line, At(version=tag.version), cls), ref=name, tagged=True)
 
 
 def newest(snapshot: S, put: Attempt | None = None) -> S:
@@ -256,7 +254,7 @@ def _put_on(snapshot: S, put: Attempt | None, listed: Sequence[VersionFile]) -> 
     if not put.shown_as(uri, newest.size):
         return None
     made = checked(context, newest, parse(put.body, where=uri), type(snapshot))
-    return replace(made, replaced=snapshot.replaced)
+    return replace(made, replaced=snapshot.replaced, ref=snapshot.ref)
 
 
 def _recreated(before: LanceSnapshot, found: LanceSnapshot, listed: Sequence[VersionFile]) -> bool:

@@ -56,7 +56,10 @@ class Retention:
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """A branch, whose commits move it on, or a tag, which stays at its version."""
+    """A branch, whose commits move it on, or a tag, which stays at its version.
+
+    Where each branch has version numbers of its own (Lance), `branch` is the one that `version` is of; None: main.
+    """
 
     name: str
     type: RefType
@@ -64,6 +67,7 @@ class Ref:
     min_snapshots_to_keep: int | None = None
     max_snapshot_age_ms: int | None = None
     max_ref_age_ms: int | None = None
+    branch: str | None = None
 
     @property
     def retention(self) -> Retention:
@@ -76,13 +80,11 @@ class Ref:
 
     def retaining(self, retention: Retention) -> Ref:
         """The same ref with these settings."""
-        return Ref(
-            self.name,
-            self.type,
-            self.version,
-            retention.min_snapshots_to_keep,
-            retention.max_snapshot_age_ms,
-            retention.max_ref_age_ms,
+        return replace(
+            self,
+            min_snapshots_to_keep=retention.min_snapshots_to_keep,
+            max_snapshot_age_ms=retention.max_snapshot_age_ms,
+            max_ref_age_ms=retention.max_ref_age_ms,
         )
 
 

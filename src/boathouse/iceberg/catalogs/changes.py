@@ -66,7 +66,7 @@ def create_table(
     storage.put(key, dump(document), PutMode.CREATE)
     try:
         _name(catalog, row, uri, where)
-    except (AlreadyExistsError, TableNotFoundError):
+    except AlreadyExistsError:
         storage.delete([key])
         raise
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic
 
-from boathouse.lance.commit import confirmation, conflict, transaction
+from boathouse.lance.commit import confirmation, conflict, ref_edits, transaction
 from boathouse.lance.snapshot import S
 from boathouse.table.attempt import Attempt, Published, Winner
 from boathouse.table.change import Change
@@ -25,16 +25,25 @@ class LanceCommits(Generic[S]):
     head: S | None = None
 
     def prepare(self, change: Change) -> Attempt:
+        edit = ref_edits.edit_of(change)
+        if edit is not None and self.head is not None:
+            return ref_edits.prepare(change, edit, self.head)
         return transaction.prepare(change, self.context, self.head)
 
     def publish(self, attempt: Attempt) -> Published:
+        if isinstance(attempt.state, ref_edits.RefFile):
+            return ref_edits.publish(attempt, self.context.stores)
         return confirmation.LanceCommitter(self.context).publish(attempt)
 
     def confirm(self, attempt: Attempt, change: Change) -> tuple[Published | None, S]:
+        if isinstance(attempt.state, ref_edits.RefFile):
+            return "won", self.newest(attempt)  # the file itself decided: no list of versions is above it
         return confirmation.confirm(attempt, change, self.newest(attempt))
 
     def after_commit(self, attempt: Attempt, change: Change) -> None:
-        """Nothing to do: the newest manifest is found by listing, never by the hint."""
+        """The newest manifest is found by listing, never by the hint, so only the files of a dropped branch go."""
+        if isinstance(attempt.state, ref_edits.RefFile):
+            ref_edits.after_commit(attempt, self.context.stores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,4 +56,5 @@ class LanceSnapshotCommits(LanceCommits[S]):
         return conflict.winners(since, self.head)
 
     def check(self, change: Change, winners: Sequence[Winner]) -> Verdict:
-        return conflict.check(change, winners, self.head)
+        edit = ref_edits.edit_of(change)
+        return conflict.check(change, winners, self.head) if edit is None else ref_edits.check(edit, self.head)

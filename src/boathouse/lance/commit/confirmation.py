@@ -13,7 +13,7 @@ from boathouse.lance.manifests.file import parse
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.manifests.versions import VersionFile, list_versions, recent
 from boathouse.lance.operations.known import operation_of
-from boathouse.lance.refs import list_tags
+from boathouse.lance.refs import list_tags, of_main
 from boathouse.lance.snapshot import LanceSnapshot, S, read_manifest, read_transaction
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.change import Change
@@ -32,7 +32,7 @@ class LanceCommitter:
 
     def publish(self, attempt: Attempt) -> Published:
         listed = recent(self.context)
-        if (listed[0].version if listed else 0) != _number(attempt) - 1:
+        if listed if attempt.replaces is None else not listed or listed[0].version != _number(attempt) - 1:
             return "lost"
         return FileCommitter(self.context.stores).publish(attempt)
 
@@ -78,16 +78,19 @@ def is_followed(
 ) -> bool:
     """Whether a retained version, with its transaction, is certainly part of the main line.
 
-    It is while the version before it, which no tag holds, is retained: older ones are cleaned first.
+    It is while the version before it, which no tag holds, is retained: older ones are cleaned first. A clone begins
+    with whatever number its source had.
     """
     versions = {v.version for v in listed}
     before = file.version - 1
-    if file.version == max(versions) or before == 0:
-        return True
-    if before in versions and before not in {t.version for t in list_tags(context).values() if t.branch is None}:
+    if file.version == max(versions) or before == 0 or transaction.clone is not None:
         return True
     after = min((v for v in listed if v.version > file.version), key=lambda v: v.version)
-    kept = {found[1:] for found in _identities(read_manifest(context, after).manifest)}
+    manifest = read_manifest(context, after).manifest
+    tags = list_tags(of_main(context, manifest.branch)).values()
+    if before in versions and before not in {t.version for t in tags if t.branch == manifest.branch}:
+        return True
+    kept = {found[1:] for found in _identities(manifest)}
     known = operation_of(transaction)
     return known is not None and not kept.isdisjoint(_of(f)[1:] for f in known[0].brought(known[1]))
 

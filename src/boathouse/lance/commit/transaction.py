@@ -19,7 +19,7 @@ from boathouse.lance.manifests.file import serialise
 from boathouse.lance.manifests.messages import Timestamp, Transaction, WriterVersion
 from boathouse.lance.manifests.versions import manifest_uri
 from boathouse.lance.operations.build import Build, Built
-from boathouse.lance.operations.known import CREATE, ours
+from boathouse.lance.operations.known import CLONE, CREATE, ours
 from boathouse.lance.paths import TRANSACTIONS
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import PutMode, join
@@ -31,6 +31,7 @@ from boathouse.table.edits import (
     AddColumnFiles,
     AddFiles,
     CastColumn,
+    CloneTable,
     CreateTable,
     DropColumn,
     RemoveAll,
@@ -49,6 +50,7 @@ from boathouse.table.metadata_columns import ROW_ID
 from boathouse.table.version import Follows
 
 _OFFERED = (
+    CloneTable,
     CreateTable,
     AddFiles,
     RemoveFiles,
@@ -75,8 +77,6 @@ def check_writable(snapshot: LanceSnapshot) -> None:
         raise ReadOnlyError(
             f"`{snapshot.ref}` is a tag, which cannot be written to", where=where, advice="open without ref="
         )
-    if snapshot.manifest.branch:
-        raise UnsupportedFeatureError("writing branches is not offered", where=where)
     features.check_writable(snapshot.manifest, where)
     if features.has_stable_row_ids(snapshot.manifest) and snapshot.schema.places.at(ROW_ID):
         raise UnsupportedFeatureError(
@@ -84,8 +84,6 @@ def check_writable(snapshot: LanceSnapshot) -> None:
             where=where,
             advice="rename the column",
         )
-    if snapshot.manifest.base_paths:
-        raise UnsupportedFeatureError("writing clones is not offered", where=where)
     lost = dictionaries.missing(snapshot.manifest.fields, snapshot.document.values)
     if lost is not None:
         raise CorruptTableError(
@@ -113,9 +111,14 @@ def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = 
     if head is not None:
         check_writable(head)
         head = head.repaired()
-    built = _built(Build(change, head, context))
+    return sealed(change, context, _built(Build(change, head, context)), head)
+
+
+def sealed(change: Change, context: TableContext, built: Built, head: LanceSnapshot | None = None) -> Attempt:
+    """The attempt to put a manifest after `head`, or as the first of its table."""
     clock = current()
-    base = head.version if head is not None else 0
+    base = head.version if head is not None else built.begins or 0
+    version = base + 1 if built.begins is None else base
     transaction = Transaction(
         read_version=base,
         uuid=str(clock.uuid4()),
@@ -126,7 +129,7 @@ def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = 
     name = f"{base}-{transaction.uuid}.txn" if separate else ""
     manifest = replace(
         built.document.manifest,
-        version=base + 1,
+        version=version,
         timestamp=Timestamp.of_ms(max(clock.now_ms(), head.timestamp_ms if head is not None else 0)),
         transaction_file=name,
         writer_version=WriterVersion(library=LIBRARY, version=library_version()),
@@ -142,9 +145,9 @@ def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = 
         side = (*side, uri)
     scheme = head.file.scheme if head is not None else "V2"
     return Attempt(
-        manifest_uri(context.location, base + 1, scheme),
+        manifest_uri(context.location, version, scheme),
         body,
-        CommitId(base + 1, str(base + 1)),
+        CommitId(version, str(version)),
         side,
         replaces=head.token if head is not None else None,
         updates=(transaction,),
@@ -160,6 +163,6 @@ def _built(build: Build) -> Built:
         raise UnsupportedFeatureError("a Lance commit of several application transactions", where=where)
     if any(e.sequence is not None for e in change.all(AddFiles)):
         raise UnsupportedFeatureError("sequence numbers of files are not offered for Lance tables", where=where)
-    if operation is not CREATE and build.head is None:
+    if operation not in (CREATE, CLONE) and build.head is None:
         raise InvalidArgumentError("a change of a table that does not exist", where=where)
     return operation.build(build)

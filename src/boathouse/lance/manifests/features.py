@@ -37,7 +37,7 @@ NAMES: Final = {
 }
 READ: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048
 """Bits that a table may have to be read here."""
-WRITE: Final = 1 | 2 | 4 | 8 | 32 | 128 | 256 | 1024 | 2048
+WRITE: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048
 """Bits that a table may have to be written here."""
 
 

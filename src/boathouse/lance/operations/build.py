@@ -29,11 +29,12 @@ from boathouse.table.edits import ReplaceSchema, SetNullable
 @dataclass(frozen=True, slots=True)
 class Built:
     """The next manifest. `operation` is the one field of Transaction's oneof that is set; `side` are auxiliary files
-    already written."""
+    already written. `begins` is the version with which a clone begins, that of its source."""
 
     document: ManifestFile
     operation: dict[str, Any]
     side: tuple[str, ...] = ()
+    begins: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

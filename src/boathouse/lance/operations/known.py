@@ -8,11 +8,11 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.lance.manifests.messages import Transaction
 from boathouse.lance.operations.append import AppendOperation
 from boathouse.lance.operations.base import Operation, OurOperation, kinds_of
+from boathouse.lance.operations.clone import CloneOperation
 from boathouse.lance.operations.columns import MergeOperation
 from boathouse.lance.operations.config import UpdateConfigOperation
 from boathouse.lance.operations.delete import DeleteOperation
 from boathouse.lance.operations.others import (
-    CloneOperation,
     CreateIndexOperation,
     DataReplacementOperation,
     ReserveFragmentsOperation,
@@ -25,13 +25,14 @@ from boathouse.lance.operations.update import UpdateOperation
 from boathouse.table.change import Change
 
 CREATE: Final = CreateOperation()
+CLONE: Final = CloneOperation()
 _OURS: Final[tuple[OurOperation, ...]] = (
     RewriteOperation(), OverwriteOperation(), DeleteOperation(), UpdateOperation(), AppendOperation(),
-    MergeOperation(), ProjectOperation(), RestoreOperation(), UpdateConfigOperation(),
+    MergeOperation(), ProjectOperation(), RestoreOperation(), UpdateConfigOperation(), CLONE,
 )  # fmt: skip
 """In this order: a change that keeps the rows is a rewrite, whatever its edits."""
 _OTHERS: Final[tuple[Operation, ...]] = (
-    CreateIndexOperation(), ReserveFragmentsOperation(), CloneOperation(), DataReplacementOperation(),
+    CreateIndexOperation(), ReserveFragmentsOperation(), DataReplacementOperation(),
 )  # fmt: skip
 _BY_NAME: Final = {operation.name: operation for operation in (*_OURS, *_OTHERS)}
 

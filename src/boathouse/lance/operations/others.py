@@ -26,11 +26,6 @@ class ReserveFragmentsOperation(_Harmless):
     name = "reserve_fragments"
 
 
-class CloneOperation(Operation):
-    name = "clone"
-    replaces_table = True
-
-
 class DataReplacementOperation(Operation):
     """Columns of fragments are in other files."""
 

@@ -8,18 +8,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.lance.fragments import fragment_batches
+from boathouse.lance.fragments import units_of
 from boathouse.lance.manifests import features
 from boathouse.lance.manifests.messages import Restore
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
 from boathouse.lance.operations.build import Build, Built, next_fragment_id
-from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import data_uri, deletion_file_uri
 from boathouse.lance.snapshot import LanceSnapshot, load
 from boathouse.table.change import Change
 from boathouse.table.edits import RestoreTo
 from boathouse.table.location import At
-from boathouse.table.units import files_schema, stats_type
 from boathouse.table.verdict import Verdict
 
 _STICKY = features.MIXED_VERSIONS | features.FRAGMENT_REUSE
@@ -69,7 +67,7 @@ class LanceRestore:
                 where=head.location.uri,
                 advice="copy its rows into a new table",
             )
-        before, after = _units(head), _units(target)
+        before, after = (units_of(s.manifest, s.location.uri, s.rows_of) for s in (head, target))
         added = after.filter(pc.invert(pc.is_in(_messages(after), _messages(before))))
         removed = before.filter(pc.invert(pc.is_in(_messages(before), _messages(after))))
         if not added.num_rows and not removed.num_rows and _described(head) == _described(target):
@@ -81,11 +79,6 @@ class LanceRestore:
 def _described(snapshot: LanceSnapshot) -> tuple[object, ...]:
     m = snapshot.manifest
     return m.fields, m.schema_metadata, m.config, m.table_metadata, m.data_format, snapshot.document.index
-
-
-def _units(snapshot: LanceSnapshot) -> pa.Table:
-    batches = fragment_batches(snapshot.manifest, snapshot.location.uri, (), snapshot.rows_of)
-    return pa.Table.from_batches(batches, files_schema(NO_PARTITION, stats_type(()), NATIVE))
 
 
 def _messages(units: pa.Table) -> pa.Array:

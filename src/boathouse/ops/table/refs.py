@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Final, Literal
 
 import pyarrow as pa
 
-from boathouse.errors import AlreadyExistsError, InvalidArgumentError, VersionNotFoundError
+from boathouse.errors import AlreadyExistsError, InvalidArgumentError, UnsupportedFeatureError, VersionNotFoundError
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table import features
 from boathouse.table.change import Operation
@@ -25,6 +25,26 @@ is."""
 def known(start: Start, operation: str) -> features.Refs:
     """The refs of the planned version. Raises UnsupportedFeatureError if the table's format has none."""
     return required(start.snapshot, features.Refs, operation)
+
+
+MOVE: Final = (
+    "drop the branch and create it again, or restore() an older version of it; rows of another branch are written by "
+    "append() or merge()"
+)
+RETAIN: Final = "leave these settings out: what a branch or tag names is retained until it is dropped"
+
+
+def shared(start: Start, operation: str, advice: str = MOVE) -> features.Refs:
+    """The refs of the planned version. Raises UnsupportedFeatureError if each branch has versions of its own: then none
+    can be moved to those of another one, or retained by rules of its own."""
+    found = known(start, operation)
+    if not found.shared:
+        raise UnsupportedFeatureError(
+            f"{operation} is not offered for {start.snapshot.format} tables, whose branches have versions of their own",
+            where=str(start.snapshot.context),
+            advice=advice,
+        )
+    return found
 
 
 def named(start: Start, name: str, type: RefType | None, operation: str) -> Ref:
@@ -72,11 +92,14 @@ class RefSet:
             raise AlreadyExistsError(f"there is a {there.type} {self.name!r}", advice="drop it, or replace it")
         if there is not None or self.before == "present":
             there = named(start, self.name, self.type, f"a {self.type}")
+        if self.retention != Retention():
+            shared(start, f"retention of a {self.type}", RETAIN)
+        if there is not None and self.type == "branch":
+            shared(start, "replacing a branch")
         version = start.snapshot.version if self.version is None else self.version
-        refs.ancestors(version)
-        made = Ref(self.name, self.type, version)
+        made = refs.at(self.name, self.type, version)
         made = made.retaining(self.retention if there is None else self.retention.over(there.retention))
-        edit = None if made == there else SetRef(made)
+        edit = None if made == there else SetRef(made, there)
         return ref_change(start, "set-ref", edit, name=self.name, type=self.type, version=version)
 
 
@@ -89,10 +112,12 @@ class RefRetained:
     operation: ClassVar[Operation] = "set-ref"
 
     def plan(self, start: Start) -> WritePlan:
-        there = named(start, self.name, None, "retention of a branch or tag")
+        operation = "retention of a branch or tag"
+        shared(start, operation, RETAIN)
+        there = named(start, self.name, None, operation)
         self.retention.check(self.name, there.type)
         made = there.retaining(self.retention.over(there.retention))
-        edit = None if made == there else SetRef(made)
+        edit = None if made == there else SetRef(made, there)
         return ref_change(start, "set-ref", edit, name=self.name, type=there.type, version=there.version)
 
 
@@ -107,15 +132,16 @@ class RefDropped:
     operation: ClassVar[Operation] = "drop-ref"
 
     def plan(self, start: Start) -> WritePlan:
-        refs = known(start, f"a {self.type}").named()
-        if self.if_exists and self.name not in refs:
+        refs = known(start, f"a {self.type}")
+        if self.if_exists and self.name not in refs.named():
             return ref_change(start, "drop-ref", None)
-        named(start, self.name, self.type, f"a {self.type}")
+        there = named(start, self.name, self.type, f"a {self.type}")
         if self.name == MAIN:
             raise InvalidArgumentError("the branch main cannot be dropped", advice="roll it back instead")
         if self.name == start.snapshot.ref:
             raise InvalidArgumentError(f"the table is open at {self.name!r}", advice="open it without ref= to drop it")
-        return ref_change(start, "drop-ref", DropRef(self.name), name=self.name, type=self.type)
+        refs.check_drop(there)
+        return ref_change(start, "drop-ref", DropRef(there), name=self.name, type=self.type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +157,7 @@ class FastForwarded:
     operation: ClassVar[Operation] = "fast-forward"
 
     def plan(self, start: Start) -> WritePlan:
+        shared(start, "fast_forward")
         branch = named(start, self.branch, "branch", "fast_forward")
         target = named(start, self.to, None, "fast_forward")
         if branch.version == target.version:
@@ -141,5 +168,5 @@ class FastForwarded:
                 f"{self.to!r} does not come from version {branch.version}, where the branch {self.branch!r} is",
                 advice="cherry-pick what is missing, or replace the branch",
             )
-        edit = SetRef(branch.at(target.version))
+        edit = SetRef(branch.at(target.version), branch)
         return ref_change(start, "fast-forward", edit, branch=self.branch, to=self.to, version=target.version)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from boathouse.errors import InvalidArgumentError, VersionNotFoundError
-from boathouse.ops.table.refs import known, named, ref_change
+from boathouse.ops.table.refs import known, named, ref_change, shared
 from boathouse.ops.write import Start, WritePlan
 from boathouse.table.change import Operation
 from boathouse.table.edits import SetRef
@@ -25,10 +25,11 @@ class RolledBack:
     operation: ClassVar[Operation] = "rollback"
 
     def plan(self, start: Start) -> WritePlan:
+        shared(start, "rollback")
         branch = named(start, start.snapshot.ref or MAIN, "branch", "rollback")
         line = known(start, "rollback").ancestors(branch.version)
         version = self._ancestor(line, branch.name, start)
-        edit = None if version == branch.version else SetRef(branch.at(version))
+        edit = None if version == branch.version else SetRef(branch.at(version), branch)
         return ref_change(start, "rollback", edit, branch=branch.name, version=version)
 
     def _ancestor(self, line: Sequence[Ancestor], branch: str, start: Start) -> Version:
@@ -60,7 +61,7 @@ class CurrentSet:
 
     def plan(self, start: Start) -> WritePlan:
         branch = start.snapshot.ref or MAIN
-        there = known(start, "set_current").named().get(branch)
+        there = shared(start, "set_current").named().get(branch)
         if there is None:
             raise VersionNotFoundError(f"the branch {branch!r} has no version yet", advice="append rows first")
         version = self.version
@@ -68,5 +69,5 @@ class CurrentSet:
             assert self.ref is not None
             version = named(start, self.ref, None, "set_current").version
         known(start, "set_current").ancestors(version)
-        edit = None if version == there.version else SetRef(there.at(version))
+        edit = None if version == there.version else SetRef(there.at(version), there)
         return ref_change(start, "rollback", edit, branch=branch, version=version)

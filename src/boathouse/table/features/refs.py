@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from boathouse.table.location import Version
-    from boathouse.table.refs import Ancestor, Ref
+    from boathouse.table.refs import Ancestor, Ref, RefType
 
 
 class Refs(Protocol):
-    """Of a snapshot: those of its table when it was read. Its edits are `SetRef` and `DropRef`."""
+    """Of a snapshot: those of its table, with the refs when it was read or newer ones. Its edits are `SetRef` and
+    `DropRef`."""
+
+    @property
+    def shared(self) -> bool:
+        """Whether all branches are of the same versions, so that one can be moved to any of them, and says how long
+        they are retained. Otherwise each branch has versions of its own."""
 
     def named(self) -> Mapping[str, Ref]:
         """Every branch and tag, by name."""
@@ -21,3 +27,12 @@ class Refs(Protocol):
 
         Raises VersionNotFoundError for one that is not retained.
         """
+
+    def at(self, name: str, type: RefType, version: Version) -> Ref:
+        """A branch or tag of this name at a version of the branch that the table is open at.
+
+        Raises VersionNotFoundError for one that is not retained, InvalidArgumentError for a name that is not possible.
+        """
+
+    def check_drop(self, ref: Ref) -> None:
+        """Raises InvalidArgumentError for a branch that others need."""
