@@ -154,7 +154,8 @@ def test_what_is_refused_leaves_nothing_behind(ours, tmp_path):
     ours.create("db.t", SCHEMA)
     before = files(tmp_path / "wh")
     for name, arguments, error in (
-        ("db.t", {}, AlreadyExistsError), ("no.t", {}, TableNotFoundError), ("t", {}, InvalidArgumentError),
+        ("db.t", {}, AlreadyExistsError), ("no.t", {}, TableNotFoundError),
+        ("no.t", {"location": f"{tmp_path}/wh/own"}, TableNotFoundError), ("t", {}, InvalidArgumentError),
         ("db.u", {"partition_by": "nothing"}, ColumnNotFoundError),
         ("db.u", {"properties": {"format-version": "4"}}, UnsupportedFeatureError),
         ("db.u", {"profile": "old"}, UnsupportedFeatureError),

@@ -66,7 +66,7 @@ def create_table(
     storage.put(key, dump(document), PutMode.CREATE)
     try:
         _name(catalog, row, uri, where)
-    except AlreadyExistsError:
+    except (AlreadyExistsError, TableNotFoundError):
         storage.delete([key])
         raise
 
