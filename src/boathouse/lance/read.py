@@ -238,10 +238,12 @@ class _Fragment:
         return plain_array(column, self.types[name])
 
     def _finish(self, arrays: Mapping[str, pa.Array], positions: Positions) -> pa.RecordBatch:
-        found = {c.name: arrays[c.name] for c in self.read.columns}
+        found = [(c.name, arrays[c.name]) for c in self.read.columns]
         if self.read.positions:
-            found[POSITION] = pa.array(positions, pa.int64())
-        return pa.record_batch([*found.values()], [*found]) if found else _batch({}, len(positions)).select([])
+            found.append((POSITION, pa.array(positions, pa.int64())))
+        if not found:
+            return _batch({}, len(positions)).select([])
+        return pa.record_batch([array for _, array in found], [name for name, _ in found])
 
 
 def plain_array(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.Array:

@@ -36,13 +36,14 @@ def _read_unit(read: UnitRead) -> Iterator[pa.RecordBatch]:
         columns |= {n: table.column(n).combine_chunks() for n in table.column_names}
     rows = read.unit["rows"]
     arrays = [_column(columns.get(c.physical[0]), to_arrow_type(c.type), rows) for c in read.columns]
+    names = [c.name for c in read.columns]
     arrays.append(pa.array(range(rows), pa.int64()))
-    batch = pa.RecordBatch.from_arrays(arrays, names=[*(c.name for c in read.columns), POSITION])
+    batch = pa.RecordBatch.from_arrays(arrays, names=[*names, POSITION])
     if read.deleted is not None:
-        batch = batch.filter(pc.invert(pc.is_in(batch.column(POSITION), pa.array(read.deleted.positions()))))
+        batch = batch.filter(pc.invert(pc.is_in(batch.columns[-1], pa.array(read.deleted.positions()))))
     if read.where is not None:
-        batch = batch.filter(mask(read.where, batch))
-    yield batch
+        batch = batch.filter(mask(read.where, batch.select(range(len(names)))))
+    yield batch if read.positions or not names else batch.select(range(len(names)))
 
 
 def _column(found: pa.Array | None, type: pa.DataType, rows: int) -> pa.Array:

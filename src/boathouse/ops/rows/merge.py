@@ -20,13 +20,13 @@ from boathouse.ops.rows.identity import advanced, check_kept, filled
 from boathouse.ops.rows.merge_bounds import target_predicate
 from boathouse.ops.rows.merge_columns import target_columns
 from boathouse.ops.rows.merge_program import ACTIONS, MergeProgram, clause_column
-from boathouse.ops.rows.row_changes import RowChanges, before, marked, target_rows
+from boathouse.ops.rows.row_changes import RowChanges, before, marked, places, target_rows
 from boathouse.ops.schema.evolve import brought, evolution
 from boathouse.ops.tasks.sink import ACTION, DELETE
 from boathouse.ops.write import Planned, Source, Start, WritePlan
 from boathouse.table.change import Operation
 from boathouse.table.engine import JoinType, Rel
-from boathouse.table.metadata_columns import POSITION, UNIT
+from boathouse.table.metadata_columns import UNIT
 from boathouse.table.tasks import WriteContext
 from boathouse.types import STRING, Field, Schema
 
@@ -141,8 +141,8 @@ class Merge:
         clauses = [clause_column(i) for i in range(len(rows))]
         columns = [(f.name, chosen(clauses, [row.get(f.name) for row in rows])) for f in context.schema]
         actions = [Literal(ACTIONS[c.action], type=STRING) for c in self.clauses]
-        places = [(name, Column((target, name))) for name in (UNIT, POSITION, *context.hidden)]
-        marks = [(ACTION, chosen(clauses, actions)), *places, *before(table, context, (target,))]
+        where = places(context.hidden, (target,))
+        marks = [(ACTION, chosen(clauses, actions)), *where, *before(table, context, (target,))]
         return MergeProgram(
             self.on, self.sides, self._join, [self._applies(c, table) for c in self.clauses], [*columns, *marks]
         )

@@ -13,7 +13,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
-from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.ops.outcomes import change_files, data_files, delete_files, deletions
 from boathouse.ops.tasks.position_deletes import PositionsTask, write_positions
@@ -24,7 +23,6 @@ from boathouse.ops.write import LaterWork, Start, TaskWork, Work
 from boathouse.table.change import ReadSet
 from boathouse.table.edits import AddChangeFiles, AddDeletes, AddFiles, Edit, RemoveFiles, SetDeletes
 from boathouse.table.features import RecordedPaths
-from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import bundles, compact
 from boathouse.table.snapshot import RowDeletes, Snapshot
 from boathouse.table.tasks import WriteContext
@@ -170,8 +168,6 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
     certain = pc.and_(certain, pc.is_valid(plan.units.column("deleted")))
     way = snapshot.row_deletes(operation) if pc.any(pc.invert(certain)).as_py() else "vectors"
     rewrites = way == "rewrite"
-    if rewrites:
-        check_names(snapshot)
     if context.changes is not None and rewrites:
         certain = pc.and_(certain, False)  # where there are change files, they name every deleted row
     else:
@@ -185,14 +181,3 @@ def removal(start: Start, where: Expr, context: WriteContext, operation: str) ->
 def removed_files(edits: Sequence[Edit]) -> int:
     """How many units the edits remove."""
     return sum(e.units.num_rows for e in edits if isinstance(e, RemoveFiles))
-
-
-def check_names(snapshot: Snapshot) -> None:
-    """Raises UnsupportedFeatureError for a table whose columns have the names by which the places of rows are read."""
-    for name in (UNIT, POSITION):
-        if name in snapshot.schema.names:
-            raise UnsupportedFeatureError(
-                f"a column `{name}`: rows of such a table cannot be changed",
-                where=snapshot.context.location.uri,
-                advice="rename the column",
-            )

@@ -1,8 +1,8 @@
 """Row programs: a relation of rows with their action becomes deleted positions, new files, and the copies that a table
 without deletion vectors needs.
 
-The relation has the table's columns, ACTION, `_unit` and `_pos` (see `ops.tasks.sink`). Every matched row is found
-once; where the table cannot mark rows as deleted, the other rows of their units are then copied by position.
+The relation has the table's columns, ACTION, UNIT_MARK and POSITION_MARK (see `ops.tasks.sink`). Every matched row is
+found once; where the table cannot mark rows as deleted, the other rows of their units are then copied by position.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.tree import TRUE, Column, Expr, Literal, Path
 from boathouse.ops.outcomes import deletions
-from boathouse.ops.rows.removal import LostRows, check_names, removed_files
-from boathouse.ops.tasks.sink import ACTION, BEFORE, DELETE
+from boathouse.ops.rows.removal import LostRows, removed_files
+from boathouse.ops.tasks.sink import ACTION, BEFORE, DELETE, POSITION_MARK, UNIT_MARK
 from boathouse.ops.tasks.unit_rows import UnitTask, write_units
 from boathouse.ops.write import Planned, RowWork, Source, Start, TaskWork, spread_of
 from boathouse.table.change import Operation, ReadSet
@@ -23,6 +24,7 @@ from boathouse.table.edits import Edit
 from boathouse.table.engine import Rel, Value
 from boathouse.table.metadata_columns import POSITION, UNIT
 from boathouse.table.plan import ScanPlan
+from boathouse.table.snapshot import Snapshot
 from boathouse.table.tasks import ReadSpec, WriteContext
 from boathouse.types import STRING, Schema
 
@@ -105,7 +107,7 @@ def target_rows(
     offered.
     """
     snapshot = start.snapshot
-    check_names(snapshot)
+    _check_names(snapshot)
     plan = snapshot.plan(columns, bound, (UNIT, POSITION, *carried), start.engine.map)
     if rewrites and plan.units.num_rows:
         snapshot.row_deletes(operation)
@@ -118,10 +120,26 @@ def marked(
     """The columns of a program in which the same happens to every row: the table's, and the marks of the sink."""
     columns = [(f.name, values[f.name] if f.name in values else Column((f.name,))) for f in schema]
     carried = context.hidden if action != DELETE else ()
-    places = [(name, Column((name,))) for name in (UNIT, POSITION, *carried)]
-    return [*columns, (ACTION, Literal(action, type=STRING)), *places, *before(schema, context)]
+    return [*columns, (ACTION, Literal(action, type=STRING)), *places(carried), *before(schema, context)]
+
+
+def places(carried: Sequence[str], row: Path = ()) -> list[tuple[str, Value]]:
+    """The columns of a program that say where a row is, to which `row` leads, and what it carries."""
+    named = {UNIT_MARK: UNIT, POSITION_MARK: POSITION} | {name: name for name in carried}
+    return [(name, Column((*row, column))) for name, column in named.items()]
 
 
 def before(schema: Schema, context: WriteContext, row: Path = ()) -> list[tuple[str, Value]]:
     """The columns of a program with the rows as they were, to which `row` leads, if the table wants change files."""
     return [(f"{BEFORE}{f.name}", Column((*row, f.name))) for f in schema] if context.changes is not None else []
+
+
+def _check_names(snapshot: Snapshot) -> None:
+    """Raises UnsupportedFeatureError for a table whose columns have the names by which the places of rows are read."""
+    for name in (UNIT, POSITION):
+        if name in snapshot.schema.names:
+            raise UnsupportedFeatureError(
+                f"a column `{name}`: rows of such a table cannot be changed",
+                where=snapshot.context.location.uri,
+                advice="rename the column",
+            )

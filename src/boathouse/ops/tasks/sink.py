@@ -24,15 +24,17 @@ from boathouse.ops.tasks.numbering import Lane, Numbering
 from boathouse.ops.tasks.partitioned import GATHERED_BYTES, PartitionedWriter
 from boathouse.ops.tasks.sorted_rows import SortedWriter
 from boathouse.registry import tasks
-from boathouse.table.metadata_columns import POSITION, UNIT, VERSIONS_OF_ROWS
+from boathouse.table.metadata_columns import VERSIONS_OF_ROWS
 from boathouse.table.tasks import Rule, WriteContext
 from boathouse.table.units import DELETE_FILE, plain_rows
 
 ACTION = "boathouse:action"
 INSERT, UPDATE, DELETE, COPY = "insert", "update", "delete", "copy"
-"""The values of ACTION: insert, update (a new image) and copy go to data files; update and delete mark (`_unit`,
-`_pos`) as deleted, unless `_unit` is null. Where `_pos` is null the unit goes, its other
-rows copied or deleted too."""
+"""The values of ACTION: insert, update (a new image) and copy go to data files; update and delete mark (UNIT_MARK,
+POSITION_MARK) as deleted, unless the unit is null. Where the position is null the unit goes, its other rows copied or
+deleted too."""
+UNIT_MARK, POSITION_MARK = "boathouse:unit", "boathouse:position"
+"""Where a row was. The names are not those of metadata columns, which columns of a table may have too."""
 BEFORE = "boathouse:before:"
 """Before the name of a column: its value in the row as it was, where the table wants change files."""
 _COUNTED = {INSERT: "inserted", UPDATE: "updated", DELETE: "deleted", COPY: "copied"}
@@ -164,12 +166,12 @@ def _route(
     found = {value["values"]: value["counts"] for value in pc.value_counts(action).to_pylist()}
     for value, count in found.items():
         counts[_COUNTED[value]] += count
-    if UNIT in batch.schema.names and (UPDATE in found or DELETE in found):
+    if UNIT_MARK in batch.schema.names and (UPDATE in found or DELETE in found):
         marks = pc.or_(pc.equal(action, UPDATE), pc.equal(action, DELETE))
-        gone = pc.and_(marks, pc.is_valid(batch.column(UNIT)))
-        marked = batch.select([UNIT, POSITION]).filter(gone)
+        gone = pc.and_(marks, pc.is_valid(batch.column(UNIT_MARK)))
+        marked = batch.select([UNIT_MARK, POSITION_MARK]).filter(gone)
         deleted.add(marked.column(0), marked.column(1))
-    if found.keys() == {COPY} and UNIT not in batch.schema.names:
+    if found.keys() == {COPY} and UNIT_MARK not in batch.schema.names:
         rows = batch.drop_columns([ACTION])
         # A change may add columns with its rows: copies are written under the same schema.
         writer.write(rows if rows.schema.equals(writer.schema) else conform(rows, context.rows))
@@ -201,7 +203,7 @@ def _inserted(batch: pa.RecordBatch) -> pa.Array | None:
 
 def _new(batch: pa.RecordBatch) -> list[str]:
     """The columns of the rows as they shall be."""
-    return [n for n in batch.schema.names if n not in (ACTION, UNIT, POSITION) and not n.startswith(BEFORE)]
+    return [n for n in batch.schema.names if n not in (ACTION, UNIT_MARK, POSITION_MARK) and not n.startswith(BEFORE)]
 
 
 def _note(batch: pa.RecordBatch, context: WriteContext, changes: ChangeFiles) -> None:

@@ -21,9 +21,9 @@ from boathouse.bits.roaring import Bitmap, deserialize64, serialize64
 from boathouse.compute.evaluate import mask
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import TRUE, Expr, columns
-from boathouse.ops.tasks.sink import ACTION, BEFORE, COPY, DELETE, sink_batches
+from boathouse.ops.tasks.sink import ACTION, BEFORE, COPY, DELETE, POSITION_MARK, UNIT_MARK, sink_batches
 from boathouse.registry import tasks
-from boathouse.table.metadata_columns import POSITION, UNIT
+from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import bundles, deletes_of
 from boathouse.table.tasks import ScanTask, WriteContext
 from boathouse.table.units import DELETE_FILE, plain_rows
@@ -137,14 +137,14 @@ def _search(scan: ScanTask, where: Expr, kept_bytes: int = 0) -> _Found:
     kept: list[pa.RecordBatch] = []
     live = size = 0
     for batch in _read(scan, [n for n in scan.read.output if n in wanted], (POSITION,)):
-        hit = mask(where, batch)
+        rows, positions = _split_last(batch)
+        hit = mask(where, rows)
         live += batch.num_rows
         size += batch.nbytes
         if hit.true_count:
-            found.append(batch.columns[-1].filter(hit))
+            found.append(positions.filter(hit))
         if size <= kept_bytes:
-            names = [*batch.schema.names[:-1], _MATCHES]
-            kept.append(pa.RecordBatch.from_arrays([*batch.columns[:-1], hit], names=names))
+            kept.append(rows.append_column(_MATCHES, hit))
         else:
             kept.clear()
     return _Found(found, live, pa.Table.from_batches(kept) if kept else None)
@@ -179,8 +179,15 @@ def _whole_rows(task: UnitTask, scan: ScanTask, gone: Bitmap | None) -> _Halves:
         yield from ((rows, None) for rows in _read(scan, scan.read.output, task.context.hidden))
         return
     lost = pa.array(gone.positions())
-    for rows in _read(scan, scan.read.output, (*task.context.hidden, POSITION)):
-        yield rows.select(rows.schema.names[:-1]), pc.is_in(rows.column(rows.num_columns - 1), lost)
+    for batch in _read(scan, scan.read.output, (*task.context.hidden, POSITION)):
+        rows, positions = _split_last(batch)
+        yield rows, pc.is_in(positions, lost)
+
+
+def _split_last(batch: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+    """The rows without their positions, which a column of the table may have the name of."""
+    last = batch.num_columns - 1
+    return batch.select(range(last)), batch.column(last)
 
 
 def _read(scan: ScanTask, output: Sequence[str], hidden: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
@@ -202,5 +209,5 @@ def _deleted(unit: pa.Scalar, count: int, rows: pa.RecordBatch | None = None) ->
     """Rows of a unit that is written again, or goes; with the rows themselves for change files."""
     arrays = [pa.repeat(pa.scalar(DELETE), count), pa.repeat(unit, count), pa.nulls(count, pa.int64())]
     before = {} if rows is None else dict(zip(rows.schema.names, rows.columns, strict=True))
-    names = [ACTION, UNIT, POSITION, *(f"{BEFORE}{n}" for n in before)]
+    names = [ACTION, UNIT_MARK, POSITION_MARK, *(f"{BEFORE}{n}" for n in before)]
     return pa.RecordBatch.from_arrays([*arrays, *before.values()], names=names)
