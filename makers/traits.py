@@ -159,7 +159,7 @@ TRAITS: Final = {
             format="iceberg",
             offers=OF_STORED
             | {f.Adoption, f.CherryPicks, f.ColumnStatistics, f.Expiry, f.FileLists, f.KeyDeletes, f.PlanNotes}
-            | {f.RecordedPaths, f.Refs, f.Relocation, f.Restorable, f.RewritableDeletes},
+            | {f.Orphans, f.RecordedPaths, f.Refs, f.Relocation, f.Restorable, f.RewritableDeletes},
             offers_new=frozenset({f.Adoption}),
             document=".metadata.json",
             data_folder="data",
@@ -174,7 +174,7 @@ TRAITS: Final = {
         ),
         Traits(
             format="lance",
-            offers=OF_STORED | {f.Clonable, f.ColumnFiles, f.Refs, f.Restorable},
+            offers=OF_STORED | {f.Clonable, f.ColumnFiles, f.Expiry, f.Orphans, f.Refs, f.Restorable, f.VersionFiles},
             document=".manifest",
             data_folder="data",
             data_suffix=".lance",

@@ -13,7 +13,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from boathouse.lance.operations.project import _IndexSection
+from boathouse.lance.manifests.indices import IndexSection
 from boathouse.table.location import At
 
 VERSIONS = ["legacy", "2.0", "2.1", "2.2"]
@@ -45,7 +45,7 @@ def kinds(kit, *versions: int) -> list[str]:
 
 def indexed(kit) -> list[tuple[int, ...]]:
     """The fields of each index."""
-    return [i.fields for i in _IndexSection.decode(kit.load().document.index).indices]
+    return [i.fields for i in IndexSection.decode(kit.load().document.index).indices]
 
 
 # --- rename and drop ---------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ CALLS = {
     "rewrite_table_path": (features.Relocation, lambda t, other: t.rewrite_table_path(other, other)),
     "restore": (features.Restorable, lambda t, other: t.restore(0)),
     "expire_snapshots": (features.Expiry, lambda t, other: t.expire_snapshots()),
-    "remove_orphan_files": (features.Expiry, lambda t, other: t.remove_orphan_files()),
+    "remove_orphan_files": (features.Orphans, lambda t, other: t.remove_orphan_files()),
     "vacuum": (features.Retention, lambda t, other: t.vacuum()),
 }
 

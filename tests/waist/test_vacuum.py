@@ -429,13 +429,6 @@ def test_the_writer_protocol_is_checked(delta):
             bh.open(delta.uri).vacuum(dry_run=True)
 
 
-@pytest.mark.parametrize("format", ["lance"])
-def test_other_formats_refuse_by_name(tmp_path, format):
-    t = bh.create(str(tmp_path / "t"), "id bigint", format)
-    with pytest.raises(errors.UnsupportedFeatureError, match=f"vacuum is not offered for {format} tables"):
-        t.vacuum()
-
-
 def test_deltalake_would_remove_the_same(delta, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(tmp_path / "t", copy)

@@ -188,15 +188,16 @@ class Maintenance:
         folders whose names begin with `_` or `.`, and other tables below this one. A shorter retention than the table's
         needs `enforce_retention_duration=False`: it takes files from readers of older versions and from writers that
         have not committed yet. Tables elsewhere that use these files, as shallow clones do, are not known. `dry_run`
-        returns what would be removed. A file that cannot be removed is reported in the result. For Delta and Iceberg.
+        returns what would be removed. A file that cannot be removed is reported in the result.
 
-        In Iceberg versions are expired first, as `expire_snapshots` does, of which the table's retention is
-        `history.expire.max-snapshot-age-ms`, or 5 days: branches, tags and what they retain stay. `full` then removes
-        orphans as `remove_orphan_files` does, of the last three days only with `enforce_retention_duration=False`.
+        In Iceberg and Lance versions are expired first, as `expire_snapshots` does, of which the table's retention is
+        `history.expire.max-snapshot-age-ms`, or 5 days, in Lance `lance.auto_cleanup.older_than`, or 14 days: branches,
+        tags and what they retain stay. `full` then removes orphans as `remove_orphan_files` does, of the last three or
+        seven days only with `enforce_retention_duration=False`.
 
         Raises InvalidArgumentError for too short a retention, VersionNotFoundError if the log was cleaned too far for
-        `lite`, UnsupportedFeatureError for Lance and Delta features that are not supported, ReadOnlyError,
-        StorageError, CommitConflictError, CommitUnknownError.
+        `lite`, UnsupportedFeatureError for features that are not supported, ReadOnlyError, StorageError,
+        CommitConflictError, CommitUnknownError.
 
         >>> t.vacuum(dry_run=True).files_removed
         0

@@ -63,7 +63,7 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.iceberg.examine import IcebergExamination
 
             found = IcebergExamination(table)
-        case features.Expiry:
+        case features.Expiry | features.Orphans:
             from boathouse.iceberg.maintain.expiry import IcebergExpiry
 
             found = IcebergExpiry(table)

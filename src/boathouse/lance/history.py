@@ -21,12 +21,12 @@ from boathouse.lance.commit.properties import (
 )
 from boathouse.lance.commit.properties import app_version as recorded
 from boathouse.lance.commit.properties import document as document_of
-from boathouse.lance.manifests.file import ManifestFile, parse
+from boathouse.lance.maintain.needs import Seen, needs
+from boathouse.lance.manifests.file import parse
 from boathouse.lance.manifests.messages import Transaction
 from boathouse.lance.manifests.versions import VERSIONS, VersionFile, list_versions
-from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_file_uri
 from boathouse.lance.snapshot import LanceSnapshot, read_manifest, read_transaction
-from boathouse.storage import join, parent
+from boathouse.storage import parent
 from boathouse.table.attempt import undecided
 from boathouse.table.context import TableContext
 from boathouse.table.history import HistoryEntry
@@ -135,6 +135,7 @@ class LanceLiveFiles:
         context = self.context
         storage, folder = context.stores.resolve(context.location.uri)
         found: set[str] = set()
+        seen = Seen()
         manifests = [info.key for info in storage.list(f"{folder}/{VERSIONS}")]
         for name in _KEPT_WHOLE:
             keys = [info.key for info in storage.list(f"{folder}/{name}")]
@@ -144,20 +145,9 @@ class LanceLiveFiles:
             uri = storage.uri(key)
             found.add(uri)
             if key.endswith(".manifest"):
-                found.update(_needs(parse(storage.get(key), where=uri), parent(parent(uri))))
+                needed = needs(parse(storage.get(key), where=uri), parent(parent(uri)), seen)
+                found.update(uri for uri, _, _ in needed if not uri.endswith("/"))
         stems = {uri.removesuffix(".lance") for uri in found if uri.endswith(".lance")}
         blobs = (storage.uri(info.key) for info in storage.list(f"{folder}/data") if info.key.endswith(".blob"))
         found.update(uri for uri in blobs if parent(uri) in stems)
         yield from sorted(found)
-
-
-def _needs(document: ManifestFile, root: str) -> Iterator[str]:
-    manifest = document.manifest
-    if manifest.transaction_file:
-        yield join(root, TRANSACTIONS, manifest.transaction_file)
-    for fragment in manifest.fragments:
-        for file in fragment.files:
-            yield data_uri(manifest, file, root)
-        deletion = deletion_file_uri(manifest, fragment, root)
-        if deletion is not None:
-            yield deletion

@@ -14,10 +14,13 @@ Offered = (
     | features.ColumnFiles
     | features.CommitRecords
     | features.Examination
+    | features.Expiry
     | features.LiveFiles
     | features.MetadataTables
+    | features.Orphans
     | features.Refs
     | features.Restorable
+    | features.VersionFiles
 )
 """The features of a version of a table."""
 
@@ -45,6 +48,10 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.lance.examine import LanceExamination
 
             found = LanceExamination(table)
+        case features.Expiry | features.VersionFiles:
+            from boathouse.lance.maintain.expiry import LanceExpiry
+
+            found = LanceExpiry(table)
         case features.LiveFiles:
             from boathouse.lance.history import LanceLiveFiles
 
@@ -57,6 +64,10 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.lance.named_refs import LanceRefs
 
             found = LanceRefs(table)
+        case features.Orphans:
+            from boathouse.lance.maintain.orphans import LanceOrphans
+
+            found = LanceOrphans(table)
         case features.Restorable:
             from boathouse.lance.operations.restore import LanceRestore
 

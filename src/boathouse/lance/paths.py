@@ -74,6 +74,16 @@ def data_uri(manifest: Manifest, file: DataFile, root: str) -> str:
     return join(base_uri(manifest, file.base_id, root, DATA), file.path)
 
 
+def transaction_uri(manifest: Manifest, root: str) -> str | None:
+    """The absolute URI of a version's transaction file. Raises CorruptTableError for a path that leaves its folder."""
+    name = manifest.transaction_file
+    if not name:
+        return None
+    if "/" in name or "\0" in name or name == "..":
+        raise CorruptTableError(f"a manifest with the transaction file {name!r}", where=root)
+    return join(root, TRANSACTIONS, name)
+
+
 def deletion_root(manifest: Manifest, fragment: DataFragment, root: str) -> str:
     """The root whose `_deletions` contains the fragment's deletion file."""
     file = fragment.deletion_file

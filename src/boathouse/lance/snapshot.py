@@ -23,10 +23,10 @@ from boathouse.lance.manifests.check import check
 from boathouse.lance.manifests.file import ManifestFile, parse
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.manifests.versions import VersionFile, has_versions, list_versions, missing_version, recent
-from boathouse.lance.paths import TRANSACTIONS, data_uri, deletion_root, table_version
+from boathouse.lance.paths import data_uri, deletion_root, table_version, transaction_uri
 from boathouse.lance.refs import of_branch, of_main, read_ref
 from boathouse.lance.schema import to_schema
-from boathouse.storage import Stores, join
+from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
 from boathouse.table.missing_files import listed_again
@@ -339,12 +339,9 @@ def read_transaction(context: TableContext, document: ManifestFile) -> Transacti
     """The transaction of a manifest's commit: its inline section, else its transaction file; None if it has neither."""
     if document.transaction is not None:
         return document.transaction
-    name = document.manifest.transaction_file
-    if not name:
+    uri = transaction_uri(document.manifest, context.location.uri)
+    if uri is None:
         return None
-    if "/" in name or "\0" in name or name == "..":
-        raise CorruptTableError(f"a manifest with the transaction file {name!r}", where=context.location.uri)
-    uri = join(context.location.uri, TRANSACTIONS, name)
     storage, key = context.stores.resolve(uri)
     try:
         return Transaction.decode(storage.get(key), where=uri)

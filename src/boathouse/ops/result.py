@@ -122,9 +122,9 @@ class ExpiryResult:
     """What an expiry did, or with `dry_run` would do.
 
     `versions` can no longer be read, `refs` are branches and tags that were too old themselves; `commit` and `write_id`
-    are those of the commit, None if nothing expired. `kinds` counts the files that went with them, by what they were:
-    data, position deletes, equality deletes, manifest, manifest list, statistics. The others are as in VacuumResult;
-    paths outside of the table's root are URIs.
+    are those of the commit, None if nothing expired, or none was needed. `kinds` counts the files that went with them,
+    by what they were: data, position deletes, equality deletes, manifest, manifest list, statistics, transaction,
+    index. The others are as in VacuumResult; paths outside of the table's root are URIs.
     """
 
     versions: tuple[Version, ...]

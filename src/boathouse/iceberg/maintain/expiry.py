@@ -34,12 +34,13 @@ MIN_KEPT: Final = "history.expire.min-snapshots-to-keep"
 MAX_REF_AGE: Final = "history.expire.max-ref-age-ms"
 REMOVABLE: Final = "gc.enabled"
 _DEFAULTS: Final[Mapping[str, int]] = {MAX_AGE: 5 * 24 * 3_600_000, MIN_KEPT: 1, MAX_REF_AGE: (1 << 63) - 1}
+_GUARD_MS: Final = 3 * 24 * 3_600_000
 _STATISTICS: Final = ("statistics", "partition-statistics")
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergExpiry:
-    """See `table.features.Expiry`."""
+    """See `table.features.Expiry` and `table.features.Orphans`."""
 
     snapshot: IcebergSnapshot
 
@@ -76,6 +77,10 @@ class IcebergExpiry:
         staying = [s for id, s in head.metadata.snapshots.items() if id not in gone]
         return _Held(self.snapshot, head).only(leaving, staying, gone)
 
+    @property
+    def guard_ms(self) -> int:
+        return _GUARD_MS
+
     def kept(self) -> Iterator[pa.Array]:
         check_removable(self.snapshot)
         root = self.snapshot.location.uri
@@ -86,6 +91,9 @@ class IcebergExpiry:
         names = folder.split("/") if folder else []
         fields = {f.name for spec in self.snapshot.partitioning.specs for f in spec}
         return all(not n.startswith((".", "_")) or n.partition("=")[0] in fields for n in names)
+
+    def own(self, path: str) -> bool:
+        return not path.rpartition("/")[2].startswith((".", "_"))
 
 
 def check_removable(snapshot: IcebergSnapshot) -> None:

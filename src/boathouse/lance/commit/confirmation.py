@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from boathouse.lance.manifests.file import parse
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.manifests.versions import VersionFile, list_versions, recent
+from boathouse.lance.named_versions import named
 from boathouse.lance.operations.known import operation_of
-from boathouse.lance.refs import list_tags, of_main
+from boathouse.lance.refs import of_main
 from boathouse.lance.snapshot import LanceSnapshot, S, read_manifest, read_transaction
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.change import Change
@@ -78,7 +79,7 @@ def is_followed(
 ) -> bool:
     """Whether a retained version, with its transaction, is certainly part of the main line.
 
-    It is while the version before it, which no tag holds, is retained: older ones are cleaned first. A clone begins
+    It is while the version before it, which no tag or branch holds, is retained: older ones are cleaned first. A clone begins
     with whatever number its source had.
     """
     versions = {v.version for v in listed}
@@ -87,8 +88,7 @@ def is_followed(
         return True
     after = min((v for v in listed if v.version > file.version), key=lambda v: v.version)
     manifest = read_manifest(context, after).manifest
-    tags = list_tags(of_main(context, manifest.branch)).values()
-    if before in versions and before not in {t.version for t in tags if t.branch == manifest.branch}:
+    if before in versions and before not in named(of_main(context, manifest.branch), manifest.branch):
         return True
     kept = {found[1:] for found in _identities(manifest)}
     known = operation_of(transaction)

@@ -78,10 +78,15 @@ def inlined(fragment: DataFragment, stores: Stores, root: str) -> DataFragment:
     return fragment
 
 
-def _bytes_of(file: ExternalFile, stores: Stores, root: str) -> bytes:
+def external_uri(file: ExternalFile, root: str) -> str:
+    """The absolute URI of a file of sequences. Raises CorruptTableError for a path that leaves the table."""
     if ".." in file.path.split("/") or file.path.startswith("/"):
         raise CorruptTableError(f"row ids in the file {file.path!r}", where=root)
-    uri = join(root, file.path)
+    return join(root, file.path)
+
+
+def _bytes_of(file: ExternalFile, stores: Stores, root: str) -> bytes:
+    uri = external_uri(file, root)
     storage, key = stores.resolve(uri)
     found = storage.get(key)[file.offset : file.offset + file.size]
     if len(found) < file.size:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.lance.manifests.messages import Manifest
+from boathouse.lance.manifests.messages import Manifest, ManifestHeader
 
 DELETION_FILES: Final = 1
 STABLE_ROW_IDS: Final = 2
@@ -41,7 +41,7 @@ WRITE: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048
 """Bits that a table may have to be written here."""
 
 
-def check_readable(manifest: Manifest, where: str) -> None:
+def check_readable(manifest: Manifest | ManifestHeader, where: str) -> None:
     """Raises UnsupportedFeatureError naming the first unsupported reader flag."""
     _refuse(manifest.reader_feature_flags & ~READ, "read", where)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from boathouse.errors import CorruptTableError
 from boathouse.lance.manifests import dictionaries
 from boathouse.lance.manifests.dictionaries import Dictionaries
-from boathouse.lance.manifests.messages import Manifest, Transaction
+from boathouse.lance.manifests.messages import Manifest, ManifestHeader, Transaction
 
 MAGIC = b"LANC"
 _FOOTER = struct.Struct("<qHH4s")
@@ -33,12 +33,7 @@ class ManifestFile:
 
 def parse(data: bytes, *, where: str) -> ManifestFile:
     """The manifest in `data`, the bytes of a whole file. Raises CorruptTableError naming `where`."""
-    if len(data) < _FOOTER.size:
-        raise _corrupt(f"a manifest of {len(data)} bytes, shorter than its footer", where)
-    position, _, _, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
-    if magic != MAGIC:
-        raise _corrupt(f"a manifest that ends with {magic!r} instead of {MAGIC!r}", where)
-    manifest = Manifest.decode(_section(data, position, "manifest", where), where=where)
+    manifest = Manifest.decode(_manifest(data, where), where=where)
     index = None
     if manifest.index_section is not None:
         index = _section(data, manifest.index_section, "index section", where)
@@ -49,6 +44,20 @@ def parse(data: bytes, *, where: str) -> ManifestFile:
     if at is not None:
         transaction = Transaction.decode(_section(data, at, "transaction section", where), where=where)
     return ManifestFile(manifest, index, transaction, dictionaries.read(data, manifest.fields))
+
+
+def parse_header(data: bytes, *, where: str) -> ManifestHeader:
+    """What `parse` finds, without fragments and schema. Raises CorruptTableError."""
+    return ManifestHeader.decode(_manifest(data, where), where=where)
+
+
+def _manifest(data: bytes, where: str) -> bytes:
+    if len(data) < _FOOTER.size:
+        raise _corrupt(f"a manifest of {len(data)} bytes, shorter than its footer", where)
+    position, _, _, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
+    if magic != MAGIC:
+        raise _corrupt(f"a manifest that ends with {magic!r} instead of {MAGIC!r}", where)
+    return _section(data, position, "manifest", where)
 
 
 def serialise(file: ManifestFile) -> bytes:

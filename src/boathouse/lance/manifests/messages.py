@@ -149,6 +149,14 @@ class Manifest(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ManifestHeader(Message):
+    """What is asked of a manifest without reading its fragments."""
+
+    timestamp: Timestamp | None = nested(7, Timestamp)
+    reader_feature_flags: int = scalar(9, "uint64")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Append(Message):
     fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
 

@@ -4,27 +4,17 @@ format, "Schema Evolution")."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from boathouse.bits.protobuf import Message, repeated
 from boathouse.lance.file.fields import Field
 from boathouse.lance.manifests.file import ManifestFile
+from boathouse.lance.manifests.indices import IndexSection
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Project
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
 from boathouse.lance.operations.build import Build, Built
 from boathouse.table.change import Change
 from boathouse.table.edits import DropColumn, RenameColumn, SetNullable
 from boathouse.table.verdict import Rebase, Verdict
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Index(Message):
-    fields: tuple[int, ...] = repeated(2, "int32")
-
-
-@dataclass(frozen=True, kw_only=True)
-class _IndexSection(Message):
-    indices: tuple[_Index, ...] = repeated(1, _Index)
 
 
 class ProjectOperation(OurOperation):
@@ -78,6 +68,6 @@ def _kept_indices(section: bytes | None, fields: Sequence[Field], where: str) ->
     if section is None:
         return None
     ids = {f.id for f in fields}
-    found = _IndexSection.decode(section, where=where)
+    found = IndexSection.decode(section, where=where)
     kept = tuple(i for i in found.indices if ids.issuperset(i.fields))
     return section if len(kept) == len(found.indices) else replace(found, indices=kept).encode()

@@ -21,7 +21,7 @@ from boathouse.storage import Stores, relative
 from boathouse.table.change import Operation
 from boathouse.table.edits import ExpireVersions
 from boathouse.table.engine import Engine
-from boathouse.table.features import Expiry, ExpiryRule, HeldFile, required
+from boathouse.table.features import Expiry, ExpiryRule, HeldFile, VersionFiles, required
 from boathouse.table.snapshot import Snapshot
 
 log = logging.getLogger("boathouse")
@@ -56,9 +56,9 @@ def _due(snapshot: Snapshot, rule: ExpiryRule) -> ExpireVersions:
 def expire(
     handle: Handle, engine: Engine, rule: ExpiryRule, options: WriteOptions = WriteOptions()
 ) -> tuple[Snapshot, ExpiryResult]:
-    """Expires versions in one commit, and then removes the files that no other version, branch or tag needs: after a
-    crash between the two they are orphans. A file that cannot be removed does not stop it. Returns the snapshot after
-    it.
+    """Expires versions, in one commit or, where each is a file, by removing it, and then removes the files that no
+    other version, branch or tag needs: after a crash between the two they are orphans. A file that cannot be removed
+    does not stop it. Returns the snapshot after it.
 
     Raises what `Expiry.due` raises, and what reading and writing the table raise; then no file was removed.
     """
@@ -73,6 +73,10 @@ def expire(
     held = required(snapshot, Expiry, "expire_snapshots").held_by(edit, snapshot)
     if options.dry_run:
         return snapshot, _result(edit, _sized(held, handle), {}, handle, started, dry_run=True)
+    files = snapshot.offers(VersionFiles)
+    if files is not None:
+        result = _forgotten(handle, engine, files, edit, held, started)
+        return snapshot.newest(), result
     write = _Expire(rule)
     snapshot, done = run(handle, engine, write, options)
     planned, edit = write.plans[-1]
@@ -81,6 +85,29 @@ def expire(
     held, failed = _removed(handle, engine, planned, edit, snapshot)
     result = _result(edit, held, failed, handle, started)
     return snapshot, replace(result, commit=done.commit, write_id=done.write_id)
+
+
+def _forgotten(
+    handle: Handle,
+    engine: Engine,
+    files: VersionFiles,
+    edit: ExpireVersions,
+    held: Mapping[str, HeldFile],
+    started: float,
+) -> ExpiryResult:
+    """The files of the versions go first, so that none is listed that lacks another file."""
+    documents = files.documents(edit)
+    failed = dict(remove(handle.context.stores, engine, [*documents.values()]))
+    gone = replace(edit, versions=tuple(v for v, uri in documents.items() if uri not in failed))
+    kept = {uri: file for uri, file in held.items() if uri in documents.values()}
+    others = _sized({uri: file for uri, file in held.items() if file.kind != "manifest"}, handle)
+    try:
+        others = dict(files.unneeded(others, edit))
+    except BoathouseError as error:
+        log.warning("versions of %s expired, but which files nothing needs is not known: %s", handle.location, error)
+        return _result(gone, kept, failed | {str(handle.location): error.message}, handle, started)
+    failed |= remove(handle.context.stores, engine, [*others])
+    return _result(gone, kept | others, failed, handle, started)
 
 
 def _removed(

@@ -44,13 +44,23 @@ class Garbage:
         return self
 
 
-def listed(snapshot: Snapshot, searched: Callable[[str], bool], before_ms: int, kept: Iterable[pa.Array]) -> Garbage:
-    """Files in the table's folders, as far as `searched` says that they are its own, that were last modified before
-    then and are not among those that are kept, which are asked for after the listing."""
+def _plain(path: str) -> bool:
+    return not path.rpartition("/")[2].startswith((".", "_"))
+
+
+def listed(
+    snapshot: Snapshot,
+    searched: Callable[[str], bool],
+    before_ms: int,
+    kept: Iterable[pa.Array],
+    own: Callable[[str], bool] = _plain,
+) -> Garbage:
+    """Files in the table's folders, as far as `searched` says so of a folder and `own` of a path in it, that were last
+    modified before then and are not among those that are kept, which are asked for after the listing."""
     storage, root = snapshot.context.stores.resolve(snapshot.context.location.uri)
     folders, files = storage.list_dir(root)
     marks = frozenset(m for n in registry.FORMATS if (m := registry.signs(n).mark) is not None)
-    found = _Found(storage, f"{root}/" if root else "", searched, before_ms, marks)
+    found = _Found(storage, f"{root}/" if root else "", searched, own, before_ms, marks)
     found.take(files)
     inside = [f for f in folders if searched(f[len(found.root) :])]
     if snapshot.context.location.uri.startswith("file:"):  # nothing to wait for
@@ -90,6 +100,7 @@ class _Found:
     storage: Storage
     root: str
     searches: Callable[[str], bool]
+    is_own: Callable[[str], bool]
     before_ms: int
     marks: frozenset[str]
     files: dict[str, int] = field(default_factory=dict)
@@ -97,7 +108,7 @@ class _Found:
     folders: dict[str, bool] = field(default_factory=dict)
 
     def below(self, folder: str) -> _Found:
-        found = _Found(self.storage, self.root, self.searches, self.before_ms, self.marks)
+        found = _Found(self.storage, self.root, self.searches, self.is_own, self.before_ms, self.marks)
         found.take(self.storage.list(folder))
         return found
 
@@ -105,12 +116,12 @@ class _Found:
         start = len(self.root)
         for info in infos:
             path = info.key[start:]
-            folder, _, name = path.rpartition("/")
+            folder = path.rpartition("/")[0]
             searched = self.folders.get(folder)
             if searched is None:
                 searched = self.folders[folder] = self.searches(folder)
                 self.tables.update(_tables_above(folder, self.marks))
-            if searched and info.modified_ms < self.before_ms and not name.startswith((".", "_")):
+            if searched and info.modified_ms < self.before_ms and self.is_own(path):
                 self.files[path] = info.size
 
     def add(self, other: _Found) -> None:

@@ -18,18 +18,17 @@ from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import VacuumResult
 from boathouse.ops.run import newest
 from boathouse.table.engine import Engine
-from boathouse.table.features import Expiry, ExpiryRule, required
+from boathouse.table.features import Expiry, ExpiryRule, Orphans, required
 from boathouse.table.snapshot import Snapshot
 
-GUARD_MS: Final = 3 * 24 * 3_600_000
-"""Younger files stay: a writer may be about to commit them."""
 _HOUR_MS: Final = 3_600_000
 
 
 def remove_orphans(
-    handle: Handle, engine: Engine, age_ms: int = GUARD_MS, enforce: bool = True, dry_run: bool = False
+    handle: Handle, engine: Engine, age_ms: int | None = None, enforce: bool = True, dry_run: bool = False
 ) -> VacuumResult:
-    """Removes files that were last modified longer than `age_ms` ago and that nothing names; no commit is made.
+    """Removes files that were last modified longer than `age_ms` (None: the guard) ago and that nothing names; no
+    commit is made.
 
     Raises InvalidArgumentError for an age below the guard unless `enforce` is false, UnsupportedFeatureError for a
     folder that is a table of another format too, and what reading the table raises; then no file was removed.
@@ -38,15 +37,18 @@ def remove_orphans(
     handle = newest(handle)
     handle.check_writable()
     snapshot = handle.snapshot
-    expiry = required(snapshot, Expiry, "remove_orphan_files")
-    if enforce and age_ms < GUARD_MS:
+    orphans = required(snapshot, Orphans, "remove_orphan_files")
+    guard_ms = orphans.guard_ms
+    age_ms = guard_ms if age_ms is None else age_ms
+    if enforce and age_ms < guard_ms:
         raise InvalidArgumentError(
-            f"files of the last {GUARD_MS // _HOUR_MS} hours are kept, and not only of {age_ms / _HOUR_MS:g}: writers "
+            f"files of the last {guard_ms // _HOUR_MS} hours are kept, and not only of {age_ms / _HOUR_MS:g}: writers "
             "that have not committed yet would lose theirs",
             advice="give an older time, or pass enforce_retention_duration=False if nobody writes",
         )
     _check_alone(snapshot)
-    garbage = listed(snapshot, expiry.searched, system.current().now_ms() - age_ms, expiry.kept())
+    before_ms = system.current().now_ms() - age_ms
+    garbage = listed(snapshot, orphans.searched, before_ms, orphans.kept(), orphans.own)
     root = handle.location.uri
     gone = {} if dry_run else remove(handle.context.stores, engine, [f"{root}/{path}" for path in garbage.sizes])
     failed = {uri[len(root) + 1 :]: error for uri, error in gone.items()}
@@ -90,7 +92,8 @@ def vacuum_versions(
     snapshot, expired = expire(handle, engine, rule, options)
     orphans = VacuumResult(0, 0)
     if asked.mode == "full":
-        age = max(ms, GUARD_MS) if asked.enforce else ms
+        guard_ms = required(snapshot, Orphans, "vacuum").guard_ms
+        age = max(ms, guard_ms) if asked.enforce else ms
         orphans = remove_orphans(replace(handle, snapshot=snapshot), engine, age, asked.enforce, options.dry_run)
     return snapshot, VacuumResult(
         files_removed=expired.files_removed + orphans.files_removed,

@@ -12,12 +12,13 @@ from boathouse.table.features.column_statistics import ColumnStatistics
 from boathouse.table.features.commit_files import CommitFiles, CommitRecords
 from boathouse.table.features.commit_retries import CommitRetries
 from boathouse.table.features.examination import Depth, Examination
-from boathouse.table.features.expiry import Expiry, ExpiryRule, HeldFile
+from boathouse.table.features.expiry import Expiry, ExpiryRule, HeldFile, VersionFiles
 from boathouse.table.features.file_lists import FileLists
 from boathouse.table.features.identifiers import Identifiers
 from boathouse.table.features.key_deletes import KeyDeletes, Keys
 from boathouse.table.features.log_files import CompactableLog
 from boathouse.table.features.metadata_tables import MetadataTables
+from boathouse.table.features.orphans import Orphans
 from boathouse.table.features.outline import Outline, Outlined
 from boathouse.table.features.plan_notes import PlanNotes
 from boathouse.table.features.property_steps import PropertySteps, Step
@@ -55,6 +56,7 @@ __all__ = [
     "Keys",
     "LiveFiles",
     "MetadataTables",
+    "Orphans",
     "Outline",
     "Outlined",
     "Picked",
@@ -71,6 +73,7 @@ __all__ = [
     "RewrittenPaths",
     "Staging",
     "Step",
+    "VersionFiles",
     "not_offered",
     "required",
 ]

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from boathouse.table.edits import ExpireVersions
     from boathouse.table.location import Version
     from boathouse.table.snapshot import Snapshot
 
-HeldKind = Literal["data", "position deletes", "equality deletes", "manifest", "manifest list", "statistics"]
+HeldKind = Literal[
+    "data", "position deletes", "equality deletes", "manifest", "manifest list", "statistics", "transaction", "index"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,14 @@ class Expiry(Protocol):
         what cannot be read of an expired one stays.
         """
 
-    def kept(self) -> Iterator[pa.Array]:
-        """Every file that the table needs now, paths below its root and other URIs; with those of its metadata."""
 
-    def searched(self, folder: str) -> bool:
-        """Whether a folder below the root ("" is the root) holds nothing but the table's files."""
+class VersionFiles(Protocol):
+    """Of the newest snapshot of a table of which each version is a file of its own: a version expires as its file is
+    removed, and no commit says so."""
+
+    def documents(self, expired: ExpireVersions) -> Mapping[Version, str]:
+        """The files of these versions, by URI, oldest first, without those that a branch or tag needs by now."""
+
+    def unneeded(self, held: Mapping[str, HeldFile], expired: ExpireVersions) -> Mapping[str, HeldFile]:
+        """Of the files that `Expiry.held_by` gave for these versions those that nothing needs either that came since,
+        nor one of the versions that is still there. Raises what reading the metadata raises."""

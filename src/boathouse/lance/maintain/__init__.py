@@ -1,0 +1,1 @@
+"""Work on the files of Lance tables: versions that expire, and orphans."""
