@@ -36,7 +36,7 @@ OPERATIONS = (
     "several changes of columns at once", "SQL of partition fields, orders and identifiers",
     "branches and tags", "catalogs",
     "tables of catalogs created, renamed and dropped", "views", "vacuum",
-    "expiry of versions", "removal of orphan files", "restore", "shallow clone",
+    "expiry of versions", "removal of orphan files", "random access", "restore", "shallow clone",
     "convert a folder of Parquet files in place",
     "data files added in place", "snapshot of a folder of Parquet files", "changelog views",
     "rewrite of paths",

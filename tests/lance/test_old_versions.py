@@ -430,7 +430,7 @@ def test_branches_that_cannot_be_read(made, text):
     path.parent.mkdir(parents=True)
     path.write_text(text)
     before = made.files()
-    with pytest.raises(CorruptTableError, match="a branch (that|of)") as caught:
+    with pytest.raises(CorruptTableError, match=r"a branch (that|of)") as caught:
         made.open().expire_snapshots(LATER)
     assert caught.value.where.endswith("dev.json") and made.files() == before
 

@@ -27,6 +27,7 @@ PARTS = {
     features.HeldFile,
     features.Outline,
     features.Picked,
+    features.Places,
     features.Rewritable,
     features.RewrittenPaths,
     features.Step,
@@ -93,6 +94,8 @@ CALLS = {
     "restore": (features.Restorable, lambda t, other: t.restore(0)),
     "expire_snapshots": (features.Expiry, lambda t, other: t.expire_snapshots()),
     "remove_orphan_files": (features.Orphans, lambda t, other: t.remove_orphan_files()),
+    "take": (features.RandomAccess, lambda t, other: t.take([])),
+    "sample": (features.RandomAccess, lambda t, other: t.sample(0)),
     "vacuum": (features.Retention, lambda t, other: t.vacuum()),
 }
 

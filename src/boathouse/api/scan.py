@@ -48,10 +48,8 @@ class Scan:
         self._spark = spark
         self._timezone = timezone
         with errors_at(self.uri):
-            self._output = None if columns is None else _chosen(schema, names("columns", columns))
-            there = schema.places
-            self._columns = None if self._output is None else [n for n in self._output if there.exactly(n)]
-            self._hidden = tuple(n for n in self._output or () if not there.exactly(n))
+            self._output = None if columns is None else chosen(schema, columns)
+            self._columns, self._hidden = parted(schema, self._output)
             self._parsed = None if where is None else condition(where)
             self._where = self._bound(LOCAL)
 
@@ -202,7 +200,15 @@ class Scan:
         return Explanation.of(self._handle.snapshot, self.plan(), None if spark is None else spark_engine(spark))
 
 
-def _chosen(schema: Schema, columns: Sequence[str]) -> list[str]:
+def chosen(schema: Schema, columns: Sequence[str]) -> list[str]:
     """The names of columns as the table spells them, and of metadata columns that no column hides."""
-    found = [c if c in SELECTABLE and not schema.places.at(c) else schema.field(c).name for c in columns]
+    given = names("columns", columns)
+    found = [c if c in SELECTABLE and not schema.places.at(c) else schema.field(c).name for c in given]
     return names("columns", found)
+
+
+def parted(schema: Schema, output: Sequence[str] | None) -> tuple[list[str] | None, tuple[str, ...]]:
+    """Those of the chosen names that are columns (None: all), and the metadata columns."""
+    there = schema.places
+    columns = None if output is None else [n for n in output if there.exactly(n)]
+    return columns, tuple(n for n in output or () if not there.exactly(n))

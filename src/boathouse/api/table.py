@@ -36,6 +36,7 @@ from boathouse.api.refs import Refs
 from boathouse.api.relocating import Relocating
 from boathouse.api.scan import Scan
 from boathouse.api.statistics import Statistics
+from boathouse.api.taking import Taking
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
@@ -69,6 +70,7 @@ class Table(
     Constraints,
     Features,
     Statistics,
+    Taking,
     Description,
 ):
     """One table of any format, pinned to the version it has read. Opened by `boathouse.open`, created by

@@ -19,7 +19,8 @@ _SLAB = 128  # blocks handled at a time, so that the working set stays in the ca
 UInts = npt.NDArray[np.unsignedinteger[Any]]
 
 
-def _start(row: int) -> int:
+def start(row: int) -> int:
+    """The element in the first lane of a row."""
     return _ORDER[row // 8] * 16 + row % 8 * 128
 
 
@@ -47,7 +48,7 @@ def _unpack_slab(source: UInts, out: UInts, width: int, bits: int, lanes: int) -
     mask = kind((1 << width) - 1)
     for row in range(bits):
         word, shift = divmod(row * width, bits)
-        target = out[:, _start(row) : _start(row) + lanes]
+        target = out[:, start(row) : start(row) + lanes]
         if shift == 0:
             np.bitwise_and(source[:, word], mask, out=target)
             continue
@@ -74,7 +75,7 @@ def _pack_slab(values: UInts, out: UInts, width: int, bits: int, lanes: int) -> 
     kind = values.dtype.type
     for row in range(bits):
         word, shift = divmod(row * width, bits)
-        source = values[:, _start(row) : _start(row) + lanes]
+        source = values[:, start(row) : start(row) + lanes]
         if shift == 0:
             out[:, word] |= source
             continue

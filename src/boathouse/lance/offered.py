@@ -18,6 +18,7 @@ Offered = (
     | features.LiveFiles
     | features.MetadataTables
     | features.Orphans
+    | features.RandomAccess
     | features.Refs
     | features.Restorable
     | features.VersionFiles
@@ -68,6 +69,10 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.lance.maintain.orphans import LanceOrphans
 
             found = LanceOrphans(table)
+        case features.RandomAccess:
+            from boathouse.lance.places import LancePlaces
+
+            found = LancePlaces.of(table)
         case features.Restorable:
             from boathouse.lance.operations.restore import LanceRestore
 

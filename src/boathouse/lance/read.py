@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.bits.roaring import EMPTY
+from boathouse.bits.roaring import EMPTY, Bitmap
 from boathouse.compute.evaluate import mask
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import columns as columns_of
@@ -133,7 +133,28 @@ class _Fragment:
         wanted = {path[0] for path in columns_of(where)} if where is not None else {c.name for c in columns}
         first = [c for c in columns if c.name in wanted]
         rest = [c for c in columns if c.name not in wanted]
-        for start, arrays in self._windows(first):
+        for start, positions, arrays in self._candidates(first, deleted):
+            if where is not None:
+                hit = mask(where, _batch(arrays, len(positions)))
+                positions = positions[hit.to_numpy(zero_copy_only=False)]
+                arrays = {name: array.filter(hit) for name, array in arrays.items()}
+            if len(positions):
+                own = {name: pa.array(numbers[positions]) for name, numbers in lineage.items()}
+                others = self._taken(rest, positions) if start is None else self._others(rest, start, positions)
+                yield self._finish({**arrays, **others, **own}, positions)
+
+    def _candidates(
+        self, columns: Sequence[ReadColumn], deleted: Bitmap
+    ) -> Iterator[tuple[int | None, Positions, dict[str, pa.Array]]]:
+        """Windows of rows that are not deleted: the first row (None: few rows were selected), positions, columns."""
+        selected = self.read.selected
+        if selected is not None and len(selected) * 2 < self.unit["rows"]:
+            left = (selected - deleted).positions()
+            for i in range(0, len(left), self._batch_rows):
+                positions = left[i : i + self._batch_rows]
+                yield None, positions, self._taken(columns, positions)
+            return
+        for start, arrays in self._windows(columns):
             count = self._count(start)
             positions = np.arange(start, start + count)
             alive = ~deleted.mask(start, count)
@@ -141,13 +162,7 @@ class _Fragment:
                 positions = positions[alive]
                 keep = pa.array(alive)
                 arrays = {name: array.filter(keep) for name, array in arrays.items()}
-            if where is not None:
-                hit = mask(where, _batch(arrays, len(positions)))
-                positions = positions[hit.to_numpy(zero_copy_only=False)]
-                arrays = {name: array.filter(hit) for name, array in arrays.items()}
-            if len(positions):
-                own = {name: pa.array(numbers[positions]) for name, numbers in lineage.items()}
-                yield self._finish({**arrays, **self._others(rest, start, positions), **own}, positions)
+            yield start, positions, arrays
 
     def _lineage(self) -> dict[str, Positions]:
         """The sequences that are read, of all rows."""
@@ -215,17 +230,21 @@ class _Fragment:
 
     def _others(self, columns: Sequence[ReadColumn], start: int, positions: Positions) -> dict[str, pa.Array]:
         """The columns of the rows at `positions`, all of one window."""
+        count = self._count(start)
+        if len(positions) * _FEW < count:
+            return self._taken(columns, positions)
         by_part = self._grouped(columns)
         tables = {}
-        count = self._count(start)
         for i, held in by_part.items():
-            file, nodes = self.parts.file(i), [node for _, node in held]
-            if len(positions) * _FEW < count:
-                tables[i] = file.take(positions, nodes)
-            else:
-                tables[i] = file.read(nodes, range(start, start + count))
-                if len(positions) < count:
-                    tables[i] = tables[i].take(pa.array(positions - start))
+            tables[i] = self.parts.file(i).read([node for _, node in held], range(start, start + count))
+            if len(positions) < count:
+                tables[i] = tables[i].take(pa.array(positions - start))
+        return self._columns(columns, by_part, tables, len(positions))
+
+    def _taken(self, columns: Sequence[ReadColumn], positions: Positions) -> dict[str, pa.Array]:
+        """The columns of the rows at `positions`, of which only the chunks that hold them are read."""
+        by_part = self._grouped(columns)
+        tables = {i: self.parts.file(i).take(positions, [node for _, node in held]) for i, held in by_part.items()}
         return self._columns(columns, by_part, tables, len(positions))
 
     def _plain(self, name: str, node: Node, column: pa.ChunkedArray) -> pa.Array:

@@ -63,9 +63,14 @@ def plan(
     ]
     if not lineage.keys().isdisjoint(hidden):
         fragments = [inlined(f, snapshot.stores, snapshot.location.uri) for f in fragments]
-        units = _set(units, "native", pa.array([{"fragment": f.encode()} for f in fragments], NATIVE))
+        units = with_native(units, fragments)
     units, deletes = _with_deletes(snapshot, units, fragments)
     return ScanPlan.of(read_spec(snapshot, columns, where, hidden), units, deletes, where, tally, certain)
+
+
+def with_native(units: pa.Table, fragments: Sequence[DataFragment]) -> pa.Table:
+    """The units with these fragments, which are in the same order."""
+    return _set(units, "native", pa.array([{"fragment": f.encode()} for f in fragments], NATIVE))
 
 
 def read_spec(

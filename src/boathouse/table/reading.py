@@ -35,7 +35,7 @@ _UNIT_COLUMNS = ("unit", "path", "format", "size", "rows", "spec", "sequence", "
 @dataclass(frozen=True, slots=True)
 class UnitRead:
     """What is read of one unit: `columns` that its files store, of the rows that are not `deleted` and for which
-    `where` is true; with the column `_pos` if `positions`."""
+    `where` is true; with the column `_pos` if `positions`. Rows that are not `selected` are left out afterwards."""
 
     spec: ReadSpec
     unit: Mapping[str, Any]
@@ -43,6 +43,7 @@ class UnitRead:
     where: Expr | None
     deleted: Bitmap | None
     positions: bool
+    selected: Bitmap | None = None
 
 
 FileReader = Callable[[UnitRead], Iterator[pa.RecordBatch]]
@@ -123,7 +124,7 @@ class _UnitReader:
         marked = M.DELETED in self.spec.hidden
         positions = marked or self.selected is not None or bool({M.POSITION, M.ROW_ID} & set(self.spec.hidden))
         deleted = None if marked else self.deleted
-        for batch in reader(UnitRead(self.spec, self.unit, stored, inside, deleted, positions)):
+        for batch in reader(UnitRead(self.spec, self.unit, stored, inside, deleted, positions, self.selected)):
             rows = self._whole(batch, positions)
             if self.selected is not None:
                 rows = rows.filter(_among(rows, self.selected))

@@ -79,8 +79,8 @@ def is_followed(
 ) -> bool:
     """Whether a retained version, with its transaction, is certainly part of the main line.
 
-    It is while the version before it, which no tag or branch holds, is retained: older ones are cleaned first. A clone begins
-    with whatever number its source had.
+    It is while the version before it, which no tag or branch holds, is retained: older ones are cleaned first. A clone
+    begins with whatever number its source had.
     """
     versions = {v.version for v in listed}
     before = file.version - 1

@@ -88,6 +88,17 @@ class Source:
                 out.extend(data[a : a + n] for a, n in zip((offsets[group] - start).tolist(), sizes[group].tolist()))
         return out[0] if len(out) == 1 else np.concatenate(out)
 
+    def read_spread(self, offsets: Ints, sizes: Ints) -> tuple[Bytes, Ints]:
+        """Ranges in ascending order, near ones in one request with what is between them; where each begins."""
+        ends = offsets + sizes
+        cuts = np.flatnonzero(offsets[1:] - ends[:-1] > _GAP) + 1
+        first, last = np.concatenate(([0], cuts)), np.concatenate((cuts, [len(offsets)])) - 1
+        found = [self.read(a, b - a) for a, b in zip(offsets[first].tolist(), ends[last].tolist())]
+        lengths = ends[last] - offsets[first]
+        moved = np.cumsum(lengths) - lengths - offsets[first]
+        starts = offsets + np.repeat(moved, last - first + 1)
+        return found[0] if len(found) == 1 else np.concatenate(found), starts
+
     def close(self) -> None:
         self._file.close()
 

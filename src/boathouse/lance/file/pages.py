@@ -15,10 +15,13 @@ from boathouse.lance.file.blocks import decode_block, decode_levels, scalar_of
 from boathouse.lance.file.container import Source
 from boathouse.lance.file.decode_values import decode_chunks
 from boathouse.lance.file.plain import Bits, Bytes, Fixed, Ints, Plain, Var
+from boathouse.lance.file.points import decode_points, offered
 from boathouse.lance.file.segments import Broken, NotRead, Segments, unsigned
 from boathouse.lance.file.shred import Levels
 
 Wanted = range | Ints  # rows of the page, ascending, without repetition
+_FEW = 8
+"""If fewer than one value in this number of those in the chunks is wanted, the others are not decoded."""
 
 
 class PageReader(Protocol):
@@ -124,6 +127,8 @@ class MiniBlockPage:
             decoded, _ = self._decode(np.arange(len(self.counts)), None)
             return replace(decoded, pick=slice(wanted.start, wanted.stop) if isinstance(wanted, range) else wanted)
         chunks, first_rows = self._chunks(wanted)
+        if not isinstance(wanted, range) and self._single(wanted, chunks):
+            return self._points(chunks, first_rows, wanted)
         decoded, numbers = self._decode(chunks, first_rows)
         if numbers is not None:
             return replace(decoded, pick=positions(numbers, wanted))
@@ -138,6 +143,41 @@ class MiniBlockPage:
         at = np.searchsorted(first_rows, wanted, side="right") - 1
         return before[at] + wanted - first_rows[at]
 
+    # --- single values ---
+
+    def _single(self, wanted: Ints, chunks: Ints) -> bool:
+        """Whether the values of these rows are found without those beside them."""
+        layout = self._layout
+        return (
+            not self._repeated
+            and layout.rep_compression is None
+            and layout.num_buffers == 1
+            and len(wanted) * _FEW < int(self.counts[chunks].sum())
+            and offered(layout.value_compression)
+        )
+
+    def _points(self, chunks: Ints, first_rows: Ints, wanted: Ints) -> Decoded:
+        layout, sizes, counts = self._layout, self.sizes[chunks], self.counts[chunks]
+        assert layout.value_compression is not None
+        data, starts = self._source.read_spread(self._page.buffer_offsets[1] + self._starts[chunks], sizes)
+        chunk = np.searchsorted(first_rows, wanted, side="right") - 1
+        within = wanted - first_rows[chunk]
+        levels, (values,), num_levels = self._pieces(data, starts, sizes)
+        defs = None
+        if levels:
+            if (num_levels != counts).any():
+                raise Broken("a chunk with more or fewer levels than values")
+            defs = decode_levels(layout.def_compression, levels[0], num_levels)
+            defs = defs[(np.cumsum(counts) - counts)[chunk] + within]
+        return Decoded(
+            values=decode_points(layout.value_compression, values, chunk, within),
+            layers=layout.layers,
+            rep=None,
+            defs=defs,
+            dictionary=self.dictionary(),
+            entries=len(wanted),
+        )
+
     # --- decode ---
 
     def _load(self, chunks: Ints) -> tuple[Bytes, Ints]:
@@ -150,18 +190,13 @@ class MiniBlockPage:
         layout = self._layout
         data, starts = self._load(chunks)
         sizes, counts = self.sizes[chunks], self.counts[chunks]
-        levels = [e for e in (layout.rep_compression, layout.def_compression) if e is not None]
         if (layout.rep_compression is not None) != self._repeated:
             raise Broken("repetition levels without an index, or an index without repetition levels")
-        width = 4 if layout.has_large_chunk else 2
-        head = 2 + 2 * len(levels) + width * layout.num_buffers
-        rows = Segments(data, starts, sizes).rows(head).astype(np.int64)
-        num_levels = rows[:, 0] | rows[:, 1] << 8
-        parts = self._parts(data, starts, sizes, rows, len(levels))
+        levels, buffers, num_levels = self._pieces(data, starts, sizes)
         if levels and not self._repeated and (num_levels != counts).any():
             raise Broken("a chunk with more or fewer levels than values")
-        decoded_levels = [decode_levels(e, part, num_levels) for e, part in zip(levels, parts)]
-        values = decode_chunks(layout.value_compression, parts[len(levels) :], counts)
+        decoded_levels = [decode_levels(e, part, num_levels) for e, part in zip(self._levels, levels)]
+        values = decode_chunks(layout.value_compression, buffers, counts)
         packed = _members(layout.value_compression, values)
         rep = decoded_levels.pop(0) if self._repeated else None
         numbers = None
@@ -176,6 +211,18 @@ class MiniBlockPage:
             entries=int(num_levels.sum()) if levels else int(counts.sum()),
         )
         return decoded, numbers
+
+    @property
+    def _levels(self) -> list[m.CompressiveEncoding]:
+        return [e for e in (self._layout.rep_compression, self._layout.def_compression) if e is not None]
+
+    def _pieces(self, data: Bytes, starts: Ints, sizes: Ints) -> tuple[list[Segments], list[Segments], Ints]:
+        """The levels and the value buffers of chunks, and how many levels each has."""
+        levels = len(self._levels)
+        head = 2 + 2 * levels + (4 if self._layout.has_large_chunk else 2) * self._layout.num_buffers
+        rows = Segments(data, starts, sizes).rows(head).astype(np.int64)
+        parts = self._parts(data, starts, sizes, rows, levels)
+        return parts[:levels], parts[levels:], rows[:, 0] | rows[:, 1] << 8
 
     def _parts(self, data: Bytes, starts: Ints, sizes: Ints, rows: Ints, levels: int) -> list[Segments]:
         """The buffers of the chunks, levels first, from the headers in `rows`."""

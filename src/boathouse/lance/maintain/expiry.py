@@ -43,7 +43,7 @@ class LanceExpiry:
         there, stay = {v.version for v in listed}, {**self._named(), snapshot.version: "the newest"}
         for version in rule.versions:
             if version not in there:
-                raise missing_version(snapshot.location, cast(int, version), tuple(listed))
+                raise missing_version(snapshot.location, version, tuple(listed))
             if version in stay:
                 raise InvalidArgumentError(
                     f"version {version} is {stay[version]}, so it cannot expire",

@@ -23,6 +23,7 @@ from boathouse.table.features.outline import Outline, Outlined
 from boathouse.table.features.plan_notes import PlanNotes
 from boathouse.table.features.property_steps import PropertySteps, Step
 from boathouse.table.features.protocol_features import FeatureDrop, ProtocolFeatures
+from boathouse.table.features.random_access import Places, RandomAccess
 from boathouse.table.features.recorded_paths import RecordedPaths
 from boathouse.table.features.refs import Refs
 from boathouse.table.features.relocation import Relocation, RewrittenPaths
@@ -60,9 +61,11 @@ __all__ = [
     "Outline",
     "Outlined",
     "Picked",
+    "Places",
     "PlanNotes",
     "PropertySteps",
     "ProtocolFeatures",
+    "RandomAccess",
     "RecordedPaths",
     "Refs",
     "Relocation",

@@ -1,0 +1,95 @@
+"""Methods of a table that read single rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from boathouse.api.arguments import located
+from boathouse.api.engines import LOCAL
+from boathouse.api.scan import chosen, parted
+from boathouse.bits import system
+from boathouse.errors import InvalidArgumentError
+from boathouse.ops.handle import Handle
+from boathouse.ops.taken import rows_identified, rows_numbered
+from boathouse.table.features import RandomAccess, required
+from boathouse.table.features.random_access import Numbers
+
+
+class Taking:
+    """The part of Table for rows that are read one by one."""
+
+    _handle: Handle
+
+    @located
+    def take(self, positions: Any = None, columns: Sequence[str] | None = None, *, row_ids: Any = None) -> pa.Table:
+        """The rows at these positions, or with these ids, in the order asked for, repeated where they are asked for
+        again; only the parts of the files are read that hold them. For Lance.
+
+        `positions` count the rows of this version from 0, in the order of a scan; deleted rows are not counted.
+        `row_ids` are those of `_row_id` in tables with stable row ids, else the addresses of rows, the fragment times
+        2^32 plus the offset in it, as pylance's `_rowid`; an id that no row of this version has, as after a delete, is
+        left out. Both are sequences of integers, numpy or Arrow arrays. `columns` are those of `scan`, all by default.
+        With stable ids they are looked up in an index that is built once for a version, of its stretches of ids.
+
+        Raises InvalidArgumentError for a position that no row has, or what is no integer, ColumnNotFoundError,
+        UnsupportedFeatureError for other formats, MissingFileError, CorruptTableError, StorageError.
+
+        >>> t = bh.create("lake/points", "id bigint, name string", format="lance")
+        >>> done = t.append([{"id": i, "name": f"p{i}"} for i in range(100)])
+        >>> t.take([70, 3, 3], columns=["name"]).to_pydict()
+        {'name': ['p70', 'p3', 'p3']}
+        """
+        if (positions is None) == (row_ids is None):
+            raise InvalidArgumentError("take needs positions or row_ids", advice="pass one of them")
+        snapshot = self._handle.snapshot
+        output = None if columns is None else chosen(snapshot.schema, columns)
+        stored, hidden = parted(snapshot.schema, output)
+        asked = _integers("positions" if row_ids is None else "row_ids", positions if row_ids is None else row_ids)
+        read = rows_numbered if row_ids is None else rows_identified
+        found = read(snapshot, LOCAL, asked, stored, hidden)
+        return found.select(output) if hidden and output is not None else found
+
+    @located
+    def sample(self, n: int, columns: Sequence[str] | None = None, *, seed: int | None = None) -> pa.Table:
+        """`n` different rows of this version, chosen at random and in random order; the same ones for the same `seed`.
+        Only what holds them is read. For Lance.
+
+        Raises InvalidArgumentError for more rows than there are, and otherwise as `take`.
+
+        >>> t = bh.create("lake/dice", "id bigint", format="lance")
+        >>> done = t.append([{"id": i} for i in range(100)])
+        >>> t.sample(3, seed=1).num_rows
+        3
+        """
+        for name, value in (("n", n), ("seed", 0 if seed is None else seed)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+                raise InvalidArgumentError(f"{name}={value!r} is not a number", advice="pass for example 10")
+        rows = required(self._handle.snapshot, RandomAccess, "sample").rows
+        if n > rows:
+            raise InvalidArgumentError(f"{n} rows of a version that has {rows}", advice=f"ask for at most {rows}")
+        random = np.random.default_rng(system.current().uuid4().int if seed is None else seed)
+        return self.take(random.choice(rows, n, replace=False), columns)
+
+
+def _integers(name: str, given: Any) -> Numbers:
+    """Raises InvalidArgumentError for anything that is not a sequence of integers of 64 bits."""
+    try:
+        if isinstance(given, np.ndarray) and given.dtype.kind in "iu" and given.ndim == 1:
+            found = pa.array(given)
+        elif isinstance(given, pa.Array | pa.ChunkedArray):
+            found = given
+        elif isinstance(given, str | bytes | dict):
+            raise TypeError(type(given).__name__)
+        else:
+            found = pa.array(list(given))
+        if pa.types.is_null(found.type) and not len(found):
+            return np.empty(0, np.int64)
+        if found.null_count or not pa.types.is_integer(found.type):
+            raise TypeError(f"{'null' if found.null_count else found.type}")
+        return np.asarray(found.cast(pa.int64()), np.int64)
+    except (TypeError, ValueError, OverflowError, pa.ArrowException) as error:
+        raise InvalidArgumentError(f"{name} are not integers: {error}", advice="pass for example [0, 5]") from error
