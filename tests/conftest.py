@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import os
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,7 @@ def pytest_collection_modifyitems(config, items):
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.xdist_group("spark"))
     _leave_one_of_each_route(items)
+    _leave_few_cases(items)
     if not THOROUGH:
         _with_fewer_examples(items)
 
@@ -75,6 +77,31 @@ def _leave_one_of_each_route(items):
     for item in on_spark:
         if id(item) not in chosen:
             item.add_marker(pytest.mark.more_spark)
+
+
+def _leave_few_cases(items):
+    """Of a test that is marked `few(n)`, n cases run by default, in which as many values of parameters occur as can be.
+
+    Its cases on Spark are left to `./run spark`."""
+    cases = defaultdict(list)
+    for item in items:
+        few, *others = (item.get_closest_marker(name) for name in ("few", "spark", "slow"))
+        if few is not None and not any(others):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for alike in cases.values():
+        seen: set[tuple[str, int]] = set()
+        for _ in range(alike[0].get_closest_marker("few").args[0]):
+            chosen = max(alike, key=lambda item: len(_values(item) - seen), default=None)
+            if chosen is not None:
+                seen |= _values(chosen)
+                alike.remove(chosen)
+        for item in alike:
+            item.add_marker(pytest.mark.slow)
+
+
+def _values(item):
+    """What the parameters of a test are: each with the number of its value."""
+    return set(item.callspec.indices.items())
 
 
 def _of_delta(item):

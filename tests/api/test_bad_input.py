@@ -262,6 +262,7 @@ WHERE = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("where", WHERE, ids=ids)
 def test_predicates(at, where):
     actions = [lambda: at.open().scan(where=where).to_arrow(), lambda: at.open().delete(where)]
@@ -664,6 +665,7 @@ BROKEN_DATA = {
 }
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("how", BROKEN_DATA)
 def test_broken_data_files(at, how):
     broken = at.data()

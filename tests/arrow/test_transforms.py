@@ -191,6 +191,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.few(9)
 @pytest.mark.spec("I-127")
 @pytest.mark.parametrize(("type", "how", "values"), [(t, h, v) for t, hows, v in PAIRS for h in hows])
 def test_agrees_with_pyiceberg_and_with_the_scalar_form(type, how, values):

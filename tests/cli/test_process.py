@@ -122,6 +122,7 @@ def test_json_has_no_nan(process, tmp_path, format):
             assert [row["s"]["l"][0] for row in found] == ["NaN", "Infinity", "-Infinity", -0.0, 1.5, None]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("arguments", [["head", "-n", "100000", "--json"], ["head", "-n", "100000"], ["info"]])
 @pytest.mark.parametrize("reads", [0, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_closed_pipe_ends_quietly_with_0(tmp_path, arguments, reads):

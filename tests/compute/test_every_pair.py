@@ -232,6 +232,7 @@ TWO = [f"{{a}} {op} {{b}}" for op in (*OPS, "<=>", "+", "-", "*", "/", "%", "div
 TWO += ["coalesce({a}, {b})", "greatest({a}, {b})", "{a} IN ({b}, {a})"]
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize("a", SAMPLES)
 def test_every_type_has_an_answer_or_a_refusal(a):
     """No error of Arrow's own comes out of any operation on any two types; no null is equal to anything."""

@@ -67,6 +67,7 @@ def versions_of(name):
             yield version, wanted
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", OLDER)
 def test_older_versions(delta_corpus, rows, name):
     folder = delta_corpus / name

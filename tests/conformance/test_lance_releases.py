@@ -89,6 +89,7 @@ def check(corpus: Path, place: Path) -> list[str]:
     return wrong
 
 
+@pytest.mark.few(2)
 @pytest.mark.spec("L-040", "L-101", "L-102", "L-103", "L-106", "L-135")
 @pytest.mark.parametrize("release", [pytest.param(r, marks=() if r in SHORT else pytest.mark.slow) for r in RELEASES])
 def test_every_column_has_its_rows(corpus, release):

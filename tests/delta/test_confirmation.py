@@ -86,6 +86,7 @@ START = dict.fromkeys(range(9), 0)
 OTHERS = {100: 0, 101: 0}
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("step", STEPS)
 def test_what_is_put_below_a_cleaned_log_is_put_again(table, tmp_path, monkeypatch, step):
     write, model = STEPS[step]
@@ -95,6 +96,7 @@ def test_what_is_put_below_a_cleaned_log_is_put_again(table, tmp_path, monkeypat
     assert table.find_write(done.write_id) == done.version == bh.open(str(tmp_path / "t")).version
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("step", [s for s in STEPS if s != "delete twice"])
 def test_what_others_followed_and_checkpointed_is_found_there(table, tmp_path, monkeypatch, step):
     write, model = STEPS[step]

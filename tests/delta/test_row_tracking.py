@@ -267,6 +267,7 @@ OTHERS = {
 }
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("kind", ["plain", "vectors"])
@@ -296,6 +297,7 @@ def _write_by_deltalake(table):
     write_deltalake(path_of(table), rows(60), mode="append")
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("act", [k for k in OTHERS if k != "turned on"])
 @pytest.mark.parametrize("kind", ["plain", "vectors"])
 @pytest.mark.parametrize("steps", [1, 2, 3])

@@ -116,6 +116,7 @@ def test_a_table_without_partitions(tmp_path):
     assert read_files(tmp_path / "t", "id = 5") == 1 and read_files(tmp_path / "t", "id = 10") == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.spec("D-055")
 @pytest.mark.parametrize("form", FORMS)
 def test_same_rows_and_pruning_by_every_form(tmp_path, form):

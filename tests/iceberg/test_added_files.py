@@ -32,6 +32,7 @@ def eyes(root):
     return StaticTable.from_metadata(f"file://{head}")
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-186")
 def test_a_large_append_makes_manifests_of_the_target_size(tmp_path, version):
     target = 5000

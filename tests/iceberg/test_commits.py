@@ -275,6 +275,7 @@ def test_an_unknown_outcome_deletes_nothing_and_is_found_later(make, monkeypatch
     assert bh.open(str(eyes.root)).find_write("another") is None
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-007")
 @pytest.mark.parametrize("fault", [Fault.REFUSED, Fault.UNSENT, Fault.LOST])
 def test_a_writer_that_fails_at_any_write_leaves_the_old_or_the_new_table(make, fault):

@@ -135,6 +135,7 @@ def expected(operation, rival, level):
     return found
 
 
+@pytest.mark.few(5)
 @pytest.mark.spec("I-016", "I-017", "I-019")
 @pytest.mark.parametrize("mode", ["merge-on-read", pytest.param("copy-on-write", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -161,6 +162,7 @@ def test_what_a_commit_cannot_follow(make, monkeypatch, name, mode):
         undo(eyes, kept)
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_specs_and_versions_that_are_gone(make, monkeypatch, name, mode):

@@ -234,6 +234,7 @@ def run(damaged, kind, change, count, seed):
     return read
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("kind", "change"), KINDS, ids=[f"{k}-{c.__name__}" for k, c in KINDS])
 @pytest.mark.parametrize("seed", [1])
 def test_mutations(damaged, kind, change, seed):
@@ -369,6 +370,7 @@ def run_wide(wide, change, count, seed, monkeypatch):
 CHANGES = [schema_mutations, value_mutations, byte_mutations]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("change", CHANGES)
 def test_mutations_of_many_entries(wide, change, monkeypatch):
     tried, refused = run_wide(wide, change, max(SHORT // 2, 10), 1, monkeypatch)

@@ -475,6 +475,7 @@ def shown(table):
     return sorted(repr((r["id"], r["p"], r["x"])) for r in table.to_pylist())
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-211", "I-212", "I-213", "I-215")
 @pytest.mark.parametrize("partitioned", [False, True])
 @pytest.mark.parametrize("seed", [1, *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 24))])

@@ -267,6 +267,7 @@ def new(tmp_path):
     return opener(tmp_path)
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-056", "I-065", "I-070", "I-075", "I-076", "I-084")
 @pytest.mark.parametrize("seed", [*range(3), *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 80))])
 def test_random_evolution(new, seed):

@@ -239,6 +239,7 @@ def test_files_go_that_no_snapshot_needs(table, foreign):
     assert 60 in read_by_pyiceberg(foreign)[table.version]
 
 
+@pytest.mark.few(3)
 @pytest.mark.spec("I-226")
 @pytest.mark.parametrize("seed", range(3))
 def test_random_expiries(table, foreign, seed):

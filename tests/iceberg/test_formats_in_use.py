@@ -70,6 +70,7 @@ def in_parquet(tmp_path_factory):
     return functools.cache(lambda *kind: life_of(tmp_path_factory.mktemp("parquet"), "parquet", *kind))
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("format", WRITTEN)
 @pytest.mark.parametrize("version, mode", [("1", "copy-on-write"), ("2", "copy-on-write"), ("2", "merge-on-read"),
                                            ("3", "merge-on-read")])  # fmt: skip
@@ -86,6 +87,7 @@ def test_every_operation(tmp_path, in_parquet, format, mode, version):
     assert all(path.endswith(f".{format}") for path in data)
 
 
+@pytest.mark.few(6)
 @pytest.mark.spec("I-168", "I-268")
 @pytest.mark.parametrize("asked", (None, "orc", "avro", "parquet"))
 @pytest.mark.parametrize("format", WRITTEN)

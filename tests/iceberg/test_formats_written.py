@@ -239,6 +239,7 @@ def test_the_attributes_of_an_orc_file(tmp_path):
 METRICS = ("record_count", "value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("format", WRITTEN)
 @pytest.mark.parametrize("mode", ("full", "truncate(3)", "counts", "none"))
 def test_the_metrics_are_those_of_parquet(tmp_path, format, mode):

@@ -229,6 +229,7 @@ def test_an_unknown_codec_is_refused_even_without_blocks(codec):
         decoded(container(record("int"), [], codec))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("codec", ["deflate", "zstandard", "snappy"])
 def test_a_block_that_inflates_to_gigabytes(codec):
     size = 300 << 20

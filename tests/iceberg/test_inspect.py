@@ -187,6 +187,7 @@ def test_partitions_of_several_specs_are_merged(evolved):
     assert found == expected
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-183")
 def test_time_travel(evolved, manner):
     current = {s.schema_id for s in evolved.metadata.snapshots}
@@ -465,6 +466,7 @@ def folders():
         yield pytest.param(metadata.parent, id=name, marks=pytest.mark.slow if name in LONG else ())
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("folder", list(folders()))
 @pytest.mark.filterwarnings("ignore")
 def test_tables_of_other_writers(folder, monkeypatch):

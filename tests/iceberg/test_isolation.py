@@ -39,6 +39,7 @@ def two_files(make, mode, **properties):
     return table, eyes
 
 
+@pytest.mark.few(3)
 @pytest.mark.spec("I-019")
 @pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -60,6 +61,7 @@ def test_levels_differ_by_rows_that_were_added_and_match(make, monkeypatch, oper
     assert both == gone | {"other rows for all"}
 
 
+@pytest.mark.few(4)
 @pytest.mark.spec("I-019")
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("of", OPERATIONS)

@@ -84,6 +84,7 @@ def test_rows_and_one_file_of_keys(tmp_path, version, monkeypatch):
     assert theirs(foreign) == [1, 2, 3, 9]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("seed", range(2))
 def test_the_rows_are_those_of_a_merge(tmp_path, layout, seed):

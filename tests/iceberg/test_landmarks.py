@@ -87,6 +87,7 @@ def check(container, shown):
     assert blocks == (len(container.blocks) if shown is None else shown)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("interval", [2000, 30_000, 1 << 30])
 @pytest.mark.parametrize("seed", range(4))
 def test_records_of_every_shape(seed, interval):

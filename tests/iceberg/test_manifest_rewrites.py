@@ -86,6 +86,7 @@ def theirs(root):
     return StaticTable.from_metadata(f"file://{head}").scan().to_arrow()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("where", ["p = 1", None], ids=["some", "all"])
 def test_tasks_write_what_the_driver_writes(tmp_path, monkeypatch, version, where):
@@ -103,6 +104,7 @@ def test_tasks_write_what_the_driver_writes(tmp_path, monkeypatch, version, wher
     assert sorted(found.column("p").to_pylist()) == sorted(there.to_arrow().column("p").to_pylist())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_entries_are_repeated_as_they_are_encoded(tmp_path, monkeypatch, version):
     """Also with row ids that they inherit, beside deleted entries, and when they are as few as are read one by one."""

@@ -125,6 +125,7 @@ def test_fastavro_reads_every_type(monkeypatch, kind, version, few):
     assert str(live.partition_array(field)) == str(meant)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("kind", ["long", "string", "decimal", "timestamp"])
 def test_columns_of_a_manifest_are_those_it_was_written_from(monkeypatch, kind, few):

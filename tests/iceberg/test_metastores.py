@@ -72,6 +72,7 @@ def ours(theirs, opened):
     return opened
 
 
+@pytest.mark.few(1)
 def test_tables_come_and_go(opened):
     opened.create_namespace("db")
     t = opened.create("db.new", "id bigint, city string", partition_by="bucket(4, id)", properties={"owner": "me"})
@@ -87,6 +88,7 @@ def test_tables_come_and_go(opened):
     assert opened.tables() == [] and Path(t.uri.removeprefix("file://")).exists()
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-255")
 def test_names_and_rows(ours, theirs, options):
     assert ours.namespaces() == ["db", "other"]
@@ -104,6 +106,7 @@ def test_names_and_rows(ours, theirs, options):
         ours.views("db")
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-255")
 @pytest.mark.feature("catalogs", format="iceberg")
 def test_every_operation_through_the_catalog(ours, theirs):
@@ -124,6 +127,7 @@ def test_every_operation_through_the_catalog(ours, theirs):
     assert numbers == list(range(1, len(numbers) + 1))
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-254", "I-255")
 def test_writers_at_the_same_time(ours, theirs, options):
     """Threads of ours and of PyIceberg: one winner of each swap, and no row is lost or there twice."""
@@ -163,6 +167,7 @@ def test_writers_at_the_same_time(ours, theirs, options):
         mine.append(rows(7))
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-256")
 def test_a_lost_answer_is_settled_by_the_snapshot(ours, server):
     """The metastore has made the swap, and the connection breaks. A client that sends it again on its own, as botocore
@@ -176,6 +181,7 @@ def test_a_lost_answer_is_settled_by_the_snapshot(ours, server):
     assert ids(ours.open("db.t")) == [1, 2, 3]
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-256")
 def test_an_answer_that_cannot_be_settled_is_unknown(ours, server, tmp_path, monkeypatch):
     """The metastore is away after the swap, whatever it did."""

@@ -62,6 +62,7 @@ def new(tmp_path):
     return opener(tmp_path)
 
 
+@pytest.mark.few(2)
 @pytest.mark.spec("I-005", "I-011", "I-170", "I-282", "I-284", "I-285", "I-295", "I-296", "I-297")
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.feature("ORC and Avro files", format="iceberg")

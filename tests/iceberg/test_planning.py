@@ -196,6 +196,7 @@ def test_truncated_values_that_java_lets_wrap_around(tmp_path, wide):
     assert ints() == [-(2**31), -(2**31) + 1, 3, 5]
 
 
+@pytest.mark.few(5)
 @pytest.mark.spec("I-204")
 @pytest.mark.parametrize(
     ("by", "where", "left"),

@@ -169,6 +169,7 @@ def test_fast_forward(line):
     assert line.agree("seen") == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.few(2)
 @pytest.mark.spec("I-219", "I-220")
 @pytest.mark.parametrize(
     ("place", "version"), [("folder", "1"), ("folder", "2"), ("folder", "3"), ("sql", "1"), ("sql", "2")]
@@ -317,6 +318,7 @@ def test_a_branch_that_is_dropped_right_after_a_commit(folder, monkeypatch):
         b.append(rows(5))
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-219")
 def test_writers_of_two_branches_at_the_same_time(line):
     """Each branch has its own rows in the end, and every sequence number is used once."""

@@ -106,6 +106,7 @@ def test_the_time(make, monkeypatch, clock):
     assert len(attempts) == 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.spec("I-258")
 @pytest.mark.parametrize(("retries", "losses"), [("0", 1), ("1", 1), ("1", 2), ("12", 12)])
 def test_a_write_that_is_planned_again_counts_too(make, monkeypatch, clock, retries, losses):

@@ -100,6 +100,7 @@ def meanwhile(monkeypatch):
     return arrange
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("what", ["keys", "positions", "rows", "a delete of ours"])
 def test_commits_meanwhile(foreign, version, meanwhile, what):
     """Deletes that come meanwhile are kept, or rewritten too; rows that come are not deleted by what is older."""

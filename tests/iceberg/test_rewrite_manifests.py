@@ -77,6 +77,7 @@ def manifests(foreign, content=0):
     return [r for r in foreign._avro(current(foreign)["manifest-list"]) if r.get("content", 0) == content]
 
 
+@pytest.mark.few(1)
 @pytest.mark.feature("rewrite of manifests", format="iceberg")
 def test_entries_stay_as_they_are(table, foreign, version):
     lineage = ["_row_id", "_last_updated_sequence_number"] if version == "3" else []
@@ -137,6 +138,7 @@ def test_specs_are_apart(table, foreign):
         table.rewrite_manifests(["id"])
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("other", ["append", "delete", "optimize"])
 def test_beside_other_writers(table, foreign, monkeypatch, other):
     """What they commit between the plan and the commit is listed too."""

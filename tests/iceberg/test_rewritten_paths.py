@@ -64,6 +64,7 @@ def seen(path) -> dict:
 LINEAGE = ("_row_id", "_last_updated_sequence_number")
 
 
+@pytest.mark.few(1)
 @pytest.mark.feature("rewrite of paths", format="iceberg")
 @pytest.mark.parametrize("version", ("1", "2", "3"))
 def test_a_table_is_written_for_another_place(tmp_path, version):

@@ -143,6 +143,7 @@ def rows_of(path):
     return pq.ParquetFile(path.removeprefix("file://")).read().to_pylist()
 
 
+@pytest.mark.few(3)
 @pytest.mark.spec("I-135", "I-137", "I-138")
 @pytest.mark.feature("sort orders", format="iceberg")
 @pytest.mark.parametrize("seed", range(8))
@@ -216,6 +217,7 @@ def test_an_order_is_checked_where_a_file_is_written():
     assert not holds([(1, "y")], [(1, "x")], [(1, "z")])
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_runs_that_do_not_fit_are_merged(tmp_path, seed):
     r = random.Random(seed)

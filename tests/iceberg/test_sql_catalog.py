@@ -98,6 +98,7 @@ def test_in_turn_with_pyiceberg_every_document_follows_the_one_before(ours, thei
         assert row.one() == (line[-1], line[-2])
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("I-254")
 @pytest.mark.parametrize("version", ["1", "2"], indirect=True)
 def test_both_libraries_at_the_same_time_lose_no_row(ours, theirs, options):

@@ -118,6 +118,7 @@ def test_append(old):
     assert agreed(old).num_rows == 15
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("where", ["id = 4", "p = 1.25", "id > 3 and s = 'b'", "p is null"])
 def test_delete(old, where):
     kept = bh.open(str(old.root)).scan(where=f"not coalesce({where}, false)").to_arrow()
@@ -243,6 +244,7 @@ def moved(corpora, tmp_path, seen):
     return make
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("name", CORPUS)
 def test_tables_of_the_corpus(moved, name):
     eyes = moved(name)

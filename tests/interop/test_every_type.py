@@ -106,6 +106,7 @@ def test_names_of_columns(uri, format, nasty):
     nasty.same(READERS[format](uri), want)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("kind", PARTITIONS)
 @pytest.mark.parametrize("format", ["delta", "iceberg"])
 def test_partition_values(uri, format, kind, nasty):
@@ -172,6 +173,7 @@ def test_several_partition_columns(uri, format, nasty):
     nasty.same(READERS[format](uri).select(data.column_names), bh.open(uri).to_arrow())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "by",
     [
@@ -352,6 +354,7 @@ def test_iceberg_upsert_of_pyiceberg(catalog, nasty):
     assert opened(theirs).count() == 21
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("kind", PARTITIONS)
 def test_partition_values_of_pyiceberg(catalog, kind, nasty):
     from pyiceberg.transforms import IdentityTransform

@@ -262,6 +262,7 @@ def _sorted(row):
     return dict(sorted(row.items()))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(3))
 def test_ours_alone(nasty, tmp_path, seed):
     """The short one: the rows and ids are those that the steps ask for."""

@@ -93,6 +93,7 @@ def overtaken_by(action):
     assert not waiting
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_pylance_writes_we_read(uri, version):
     data = shapes(nested_nulls=version != "2.0")
@@ -117,6 +118,7 @@ def test_pylance_writes_we_read(uri, version):
         same(bh.open(uri, version=older).to_arrow(), lance.dataset(uri, version=older).to_table())
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     "where",
@@ -284,6 +286,7 @@ OURS = {
 }
 
 
+@pytest.mark.few(16)
 @pytest.mark.spec("L-071")
 @pytest.mark.parametrize("theirs", STALE)
 @pytest.mark.parametrize("ours", OURS)
@@ -302,6 +305,7 @@ def test_a_stale_pylance_handle_after_our_commit(uri, ours, theirs):
     lance.dataset(uri).validate()
 
 
+@pytest.mark.few(16)
 @pytest.mark.spec("L-071")
 @pytest.mark.parametrize("theirs", STALE)
 @pytest.mark.parametrize("ours", OURS)

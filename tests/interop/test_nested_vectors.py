@@ -144,6 +144,7 @@ def held_by_pylance(table: pa.Table, uri: str) -> None:
         pytest.skip("pylance reads other values than it was given")
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("nulls", [pytest.param(0.0, marks=pytest.mark.slow), 0.25])
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("format", READERS)
@@ -165,6 +166,7 @@ def test_written_and_read(tmp_path, format, name, nulls):
     assert sorted_rows(some) == want
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("format", READERS)
 def test_changed(tmp_path, format, name):

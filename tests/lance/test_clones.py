@@ -54,6 +54,7 @@ def make(kit, target: str, by_us: bool, version: int | None = None, ref: str | N
         kit.dataset().shallow_clone(target, version if version is not None else kit.dataset().version)
 
 
+@pytest.mark.few(3)
 @pytest.mark.spec("L-123", "L-020", "L-063")
 @pytest.mark.feature("shallow clone", format="lance", engine="either")
 @pytest.mark.parametrize("by_us", [True, False])

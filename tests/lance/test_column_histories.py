@@ -159,6 +159,7 @@ class Model:
 STEPS = ["append", "delete", "update", "add", "add", "empty", "cast", "cast", "drop", "compact", "index"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("L-025", "L-043")
 @pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 64))])
 def test_histories_of_columns(kit, seed):

@@ -344,6 +344,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shapes_of_new_columns(kit, shape, version):
@@ -543,6 +544,7 @@ def test_a_name_is_used_again(kit, fragments):
 # --- beside other commits ----------------------------------------------------------------------------
 
 
+@pytest.mark.few(8)
 @pytest.mark.spec("L-067", "L-070", "L-071")
 @pytest.mark.parametrize("how", ["add", "cast"])
 @pytest.mark.parametrize(

@@ -203,6 +203,7 @@ def test_a_name_that_is_not_utf8(kit, numbers):
     assert path.name in error.where
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("version", VERSIONS)
 def test_offsets_beyond_the_file(kit, numbers, version):
     """Whatever part of the metadata points outside of the file: it is damage of that file."""

@@ -49,6 +49,7 @@ def agree(kit):
     return theirs
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize("name", COLUMNS)
 def test_values_are_carried_over(kit, name, operation):

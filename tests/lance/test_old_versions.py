@@ -70,6 +70,7 @@ def test_only_what_the_newest_version_needs_stays(made):
     assert made.open().expire_snapshots(retain_last=1).versions == (), "version 6 is younger than two weeks"
 
 
+@pytest.mark.few(2)
 @pytest.mark.spec("L-124")
 @pytest.mark.parametrize("v2", [True, False])
 @pytest.mark.parametrize("seed", range(3))

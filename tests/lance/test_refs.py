@@ -271,6 +271,7 @@ class Line:
             assert content(self.kit.dataset(version=name).to_table()) == self.content
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("version", "stable"), [("2.0", False), ("2.1", True), ("2.2", False), pytest.param("2.2", True, id="2.2 with ids")]
 )

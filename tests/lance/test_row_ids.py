@@ -67,6 +67,7 @@ FORMS = {
 }
 
 
+@pytest.mark.few(5)
 @pytest.mark.spec("L-117", "L-118")
 @pytest.mark.parametrize("form", list(FORMS))
 @pytest.mark.parametrize("first", [0, 70_000, 5_000_000_000])

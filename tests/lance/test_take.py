@@ -71,6 +71,7 @@ def made(request, kit):
     return kit
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("L-112")
 @pytest.mark.feature("random access", format="lance")
 def test_rows_by_number(made):

@@ -56,6 +56,7 @@ ARRAYS = {
 }
 
 
+@pytest.mark.few(16)
 @pytest.mark.spec("L-040")
 @pytest.mark.parametrize("name", ARRAYS)
 def test_read_and_appended(kit, name):

@@ -53,6 +53,7 @@ def golden(corpora: Path, name: str) -> tuple[list[SourceColumn], list[Path], Pa
     return [SourceColumn(f.name, f.type) for f in fields], files, folder / "expected"
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "name",
     [

@@ -240,6 +240,7 @@ def some(type: pa.DataType, random: Random, nullable: bool = True) -> object:
     return random.randrange(100)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("type", TEXTS, ids=str)
 @pytest.mark.parametrize("says_types", [False, True])
 def test_texts_of_many_rows(

@@ -22,6 +22,7 @@ def check(found: Any, expected: pa.Array) -> None:
     assert found.equals(expected), (found, expected)
 
 
+@pytest.mark.few(17)
 @pytest.mark.spec("V-045", "V-046", "V-047", "V-050", "V-051", "V-053")
 @pytest.mark.parametrize("leaf", COMPARABLE, ids=lambda leaf: str(leaf.type))
 @given(data=st.data(), narrow=st.booleans())

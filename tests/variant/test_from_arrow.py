@@ -142,6 +142,7 @@ def test_metadata_has_the_smallest_sizes(fields: int, length: int, size: int) ->
     assert metadata == build_metadata(names)
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("V-031")
 @pytest.mark.parametrize("count", [0, 1, 255, 256, 65_536])
 def test_objects_are_large_exactly_when_needed(count: int) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 
+@pytest.mark.few(2)
 @pytest.mark.spec("V-086")
 @pytest.mark.parametrize(
     ("what", "cases", "rows"),

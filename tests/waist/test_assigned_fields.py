@@ -60,6 +60,7 @@ def test_fields_in_a_merge(nested, to_data):
     }
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("values", "kind"),
     [

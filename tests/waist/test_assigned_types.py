@@ -115,6 +115,7 @@ def rows_of(uri: str) -> dict:
     return {r["id"]: (r["n"], r["c"]) for r in bh.open(uri).to_arrow().to_pylist()}
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize(("format", "name", "arrow", "values", "literal", "becomes"), list(cases()))
 def test_every_type_in_every_clause(given, format, name, arrow, values, literal, becomes):
     uri, source, (a, b, c) = given(format, name, arrow, values)

@@ -167,6 +167,7 @@ def test_one_partition_is_chosen(table, traits, make_people):
     check(table, make_people(0, 30))
 
 
+@pytest.mark.few(3)
 def test_a_large_table_is_compacted_in_several_commits(table, traits, local_only, make_people):
     size = table.files()["size"][0].as_py()
     before = [e.version for e in table.history()]
@@ -218,6 +219,7 @@ def test_a_concurrent_append_does_not_disturb(table, traits, local_only, monkeyp
     check(table, make_people(0, 33))
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("act", ["delete", "update"])
 def test_a_concurrent_change_of_a_compacted_file_is_kept(table, traits, local_only, monkeypatch, make_people, act):
     other = bh.open(table.uri, format=table.format)

@@ -138,6 +138,7 @@ def _write(uri: str, format: str, operation: str, at: int, fault: Fault) -> None
         table.delete("n = 1")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("operation", ["append", "overwrite", "delete"])
 def test_a_killed_writer_leaves_the_old_or_the_new_version(uri, format_name, operation):
     killed(uri, format_name, operation)

@@ -184,6 +184,7 @@ def serial(state: State, *writes: Write) -> State | None:
     return state[0], _sorted(state[1]), state[2]
 
 
+@pytest.mark.few(36)
 @pytest.mark.parametrize("ours,theirs", PAIRS)
 def test_two_writes_are_serial(format_name, tmp_path, monkeypatch, ours, theirs):
     path = str(tmp_path / "t")
@@ -214,6 +215,7 @@ def test_two_writes_are_serial(format_name, tmp_path, monkeypatch, ours, theirs)
     assert orphans(path, format_name) == set()
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize(
     "kind",
     ["iceberg-vectors", *(pytest.param(n, marks=pytest.mark.slow) for n in ("iceberg-positions", "delta-vectors"))],

@@ -49,6 +49,7 @@ def data_files(path: str) -> list[Path]:
     return sorted(Path(path).rglob("*.parquet"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", FORMATS)
 def test_rows_in_memory_make_a_file_a_partition(tmp_path, format):
     path, data = str(tmp_path / "t"), rows()
@@ -86,6 +87,7 @@ def test_statistics_of_every_file_are_its_own(tmp_path):
             assert stats["maxValues"][name] == pc.max(file[name]).as_py()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_stream_is_gathered_within_bounds(tmp_path, format, monkeypatch):
     open_at_once = []
@@ -112,6 +114,7 @@ def test_a_stream_is_gathered_within_bounds(tmp_path, format, monkeypatch):
     assert repr(bh.open(path).to_arrow().sort_by("n").to_pylist()) == repr(data.to_pylist())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", FORMATS)
 def test_files_of_a_partition_roll(tmp_path, format):
     path, data = str(tmp_path / "t"), rows(400_000, 2, 10_000)

@@ -18,6 +18,7 @@ def local_only(engine_name):
         pytest.skip("nothing here depends on the engine")
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", METADATA_COLUMNS)
 def test_values_stay(local_only, format_name, tmp_path, name):
     """Rows are marked, copied, sorted; what cannot tell the column from the metadata column is refused."""

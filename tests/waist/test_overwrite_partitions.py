@@ -67,6 +67,7 @@ VALUES: dict[str, tuple[str, list[Any]]] = {
 }
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize("format", PARTITIONED)
 def test_partitions_of_every_type(tmp_path, format, kind):
@@ -105,6 +106,7 @@ TRANSFORMS = {
 }  # fmt: skip
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", TRANSFORMS)
 def test_partitions_of_every_transform(tmp_path, kind):
     by, type, values = TRANSFORMS[kind]

@@ -104,6 +104,7 @@ bh.write(pa.table({"x": [1, 2]}), sys.argv[1], sys.argv[2], mode="append", txn=(
 """
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("hours", [0, 30])
 @pytest.mark.parametrize("format", REAL)
 def test_a_writer_that_was_killed_before_its_first_commit_goes_on(tmp_path, format, hours):

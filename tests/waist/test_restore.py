@@ -82,6 +82,7 @@ def change(t, make_people, kind: str) -> None:
 KINDS = ["append", "delete", "delete twice", "delete all", "update", "overwrite", "optimize", "several"]
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.feature("restore", format="delta")
 def test_every_change_is_undone_and_redone(made, make_people, kind):

@@ -99,6 +99,7 @@ def test_all_rows_then_what_is_added(made, make_people):
     assert query.between(json.dumps(INITIAL), query.offset) and query.ids() is None
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("files", [1, 2, 5])
 def test_limits_and_restarts_lose_and_repeat_nothing(made, make_people, files):
     """The table has a row deleted, is compacted and grows while its first rows are read one file at a time."""

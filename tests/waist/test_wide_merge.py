@@ -37,6 +37,7 @@ def every_clause(table, rows):
     merge.when_not_matched_insert({f"c{i}": f"c{i}" for i in range(0, len(rows.schema), 2)}).execute()
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "operation",
     [

@@ -62,6 +62,7 @@ def check(traits: Any, folder: Any, values: list[float | None], condition: str) 
     assert sorted(table.scan(where=condition).to_arrow()["id"].to_pylist()) == expected(values, condition)
 
 
+@pytest.mark.few(1)
 def test_conditions_on_floats_that_became_doubles(wide, tmp_path):
     check(wide, tmp_path)
 

@@ -77,6 +77,7 @@ def target(t, files: int) -> int:
     return pc.sum(t.files()["size"]).as_py() // files
 
 
+@pytest.mark.few(4)
 @pytest.mark.feature("Z-order")
 @pytest.mark.route("Z-order")
 def test_files_get_narrow_ranges_of_every_column(table, traits, points):
@@ -97,6 +98,7 @@ def test_files_get_narrow_ranges_of_every_column(table, traits, points):
     assert not table.history()[0].data_change
 
 
+@pytest.mark.few(3)
 def test_each_partition_by_itself(format_name, traits, properties, tmp_path, session, points):
     if not traits.partitions:
         pytest.skip("no partitions")
@@ -175,6 +177,7 @@ def test_what_is_refused(format_name, properties, tmp_path, local_only, points):
         t.optimize("x > 3", zorder_by=["name"])
 
 
+@pytest.mark.few(2)
 def test_more_rows_than_memory_are_sorted_in_runs(
     format_name, traits, properties, tmp_path, local_only, points, monkeypatch
 ):
@@ -191,6 +194,7 @@ def test_more_rows_than_memory_are_sorted_in_runs(
         assert read_for(t, "x < 50") <= 0.7 * files
 
 
+@pytest.mark.few(3)
 def test_a_concurrent_delete_is_not_undone(format_name, properties, tmp_path, local_only, points, monkeypatch):
     """The order is planned again, as a compaction is, or fails: no deleted row returns."""
     t = made(format_name, properties, tmp_path, None, points)

@@ -54,6 +54,7 @@ def compare(encoding, chunks, counts):
     assert len(decode_points(encoding, data, chunk[:0], within[:0])) == 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.spec("L-112", "L-081")
 @pytest.mark.parametrize("bits", [8, 16, 32, 64])
 def test_bit_packed(bits):

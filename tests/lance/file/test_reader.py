@@ -23,6 +23,7 @@ from boathouse.lance.file.schema import Node, arrow_schema, fields_of, tree
 from lance.file import LanceFileReader
 
 
+@pytest.mark.few(60)
 @pytest.mark.spec("L-104", "L-105", "L-106", "L-108", "L-109", "L-101", "L-102", "L-135")
 @pytest.mark.parametrize("version", ["2.2", "2.1", "2.0", "legacy"])
 def test_every_shape(kit, shape, version):
@@ -48,6 +49,7 @@ def check_all(kit, file, want):
         assert kit.difference(pa.chunked_array([b.column(0) for b in batches]), want) == ""
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("version", ["2.2", "2.1", "2.0"])
 @pytest.mark.parametrize("name", ["null_int64", "hex", "null_string", "list_string", "list_list", "struct", "runs"])
 def test_many_chunks(kit, name, version):
@@ -278,6 +280,7 @@ NOT_STORED = {("2.0", "in null structs"), ("2.0", "in maps"), ("2.1", "in maps")
 """Which pylance refuses."""
 
 
+@pytest.mark.few(13)
 @pytest.mark.spec("L-040")
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("layout", [None, "fullzip"])
@@ -295,6 +298,7 @@ def test_fixed_size_lists_of_nulls(tmp_path, name, layout, version):
     assert ours.scan(where="i = 2").to_arrow().to_pylist() == [table.slice(1, 1).to_pylist()[0]] * 50
 
 
+@pytest.mark.few(3)
 @pytest.mark.spec("L-040")
 @pytest.mark.parametrize("name", NULL_LISTS)
 def test_fixed_size_lists_of_nulls_are_written(tmp_path, name):

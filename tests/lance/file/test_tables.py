@@ -88,6 +88,7 @@ def history(kit, uri, shapes, first, version):
     assert {f"{f.file_major_version}.{f.file_minor_version}" for f in files} == {version}
 
 
+@pytest.mark.few(1)
 @pytest.mark.spec("L-058", "L-101", "L-108", "L-111")
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_every_shape_in_one_table(kit, version):

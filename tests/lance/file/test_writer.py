@@ -45,6 +45,7 @@ def check(kit, table, **options):
             assert kit.difference(file.take(picked).column("a"), want.take(pa.array(picked))) == ""
 
 
+@pytest.mark.few(40)
 @pytest.mark.spec("L-104", "L-107")
 def test_every_shape(kit, plain_shape):
     for n in (0, 1, 5, 1025):

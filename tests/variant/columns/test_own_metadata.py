@@ -79,6 +79,7 @@ def unlike(raws: list[bytes]) -> Dictionaries:
     return Dictionaries(data, start, end, np.arange(len(raws), dtype=np.int32), distinct=False)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(12))
 def test_ids_are_those_of_each_dictionary(seed: int) -> None:
     rng = random.Random(seed)

@@ -139,6 +139,7 @@ def paths(rows: list[Row]) -> list[tuple[str | int, ...]]:
     return list(found)
 
 
+@pytest.mark.few(4)
 @pytest.mark.spec("V-088", "V-029", "V-037", "V-062")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @settings(max_examples=14)
@@ -192,6 +193,7 @@ def attempt(work: Callable[[], Any]) -> Any:
         return type(problem)
 
 
+@pytest.mark.few(12)
 @pytest.mark.spec("V-063")
 @pytest.mark.parametrize("type", ALL, ids=str)
 @settings(max_examples=18)

@@ -196,6 +196,7 @@ WHOLE = [
 ]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("value", WHOLE, ids=str)
 def test_the_last_row_is_cut_short(value: Variant) -> None:
     """Where a row ends too early, the column's bytes end too: nothing beyond them is read."""
