@@ -67,6 +67,7 @@ def touching(id: int) -> dict[str, Message]:
         "update_config": UpdateConfig(config=UpdateMap(entries=(UpdateMapEntry(key="theirs", value="1"),))),
         "data_replacement": DataReplacement(replacements=(DataReplacementGroup(fragment_id=id),)),
         "clone": Clone(),
+        "update_bases": Message(),
     }
 
 
@@ -75,7 +76,7 @@ VERDICTS = {
     # our change: (stops, replans) where fragment 0 is ours and theirs, the schema as it was
     "append": ({"overwrite", "restore", "clone"}, set()),
     "overwrite": ({"clone"}, {"overwrite"}),
-    "delete": ({"overwrite", "restore", "clone"}, {"rewrite", "update", "data_replacement"}),
+    "delete": ({"overwrite", "restore", "clone"}, {"rewrite", "update", "data_replacement", "merge"}),
     "update": (
         {"overwrite", "restore", "clone"},
         {"delete", "rewrite", "update", "data_replacement", "merge", "project"},

@@ -298,6 +298,7 @@ OPERATIONS = (
     "update_config",
     "data_replacement",
     "clone",
+    "update_bases",
 )
 """The known operations, by the names of their fields in Transaction."""
 
@@ -323,6 +324,7 @@ class Transaction(Message):
     update_config: UpdateConfig | None = nested(110, UpdateConfig, oneof="operation")
     data_replacement: DataReplacement | None = nested(111, DataReplacement, oneof="operation")
     clone: Clone | None = nested(113, Clone, oneof="operation")
+    update_bases: Message | None = nested(114, Message, oneof="operation")
 
     @property
     def operation(self) -> str | None:

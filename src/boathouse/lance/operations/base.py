@@ -80,7 +80,7 @@ class Pair:
             return self.table_replaced(theirs)
         hit = sorted(self.touched & theirs.touched)
         name = theirs.operation.name
-        if not hit or name in ("merge", "project", except_in):
+        if not hit or name == except_in:
             return Rebase()
         kind = "delete-delete" if name == "delete" else "concurrent-delete"
         return self.replan(kind, theirs, f"a {name} changed the same fragments: {', '.join(map(str, hit))}", hit)

@@ -42,6 +42,8 @@ class DeleteOperation(OurOperation):
         return build.built(build.with_fragments(lost.kept(build)), tuple(lost.side), delete=delete)
 
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
+        if theirs.operation.name == "merge":
+            return pair.schema_replan(theirs)  # it may bring other values, or put the rows elsewhere in a fragment
         return pair.after_fragments(theirs, except_in="delete")
 
 

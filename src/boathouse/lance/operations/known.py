@@ -16,6 +16,7 @@ from boathouse.lance.operations.others import (
     CreateIndexOperation,
     DataReplacementOperation,
     ReserveFragmentsOperation,
+    UpdateBasesOperation,
 )
 from boathouse.lance.operations.overwrite import CreateOperation, OverwriteOperation
 from boathouse.lance.operations.project import ProjectOperation
@@ -32,7 +33,7 @@ _OURS: Final[tuple[OurOperation, ...]] = (
 )  # fmt: skip
 """In this order: a change that keeps the rows is a rewrite, whatever its edits."""
 _OTHERS: Final[tuple[Operation, ...]] = (
-    CreateIndexOperation(), ReserveFragmentsOperation(), DataReplacementOperation(),
+    CreateIndexOperation(), ReserveFragmentsOperation(), DataReplacementOperation(), UpdateBasesOperation(),
 )  # fmt: skip
 _BY_NAME: Final = {operation.name: operation for operation in (*_OURS, *_OTHERS)}
 

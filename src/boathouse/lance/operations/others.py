@@ -26,6 +26,12 @@ class ReserveFragmentsOperation(_Harmless):
     name = "reserve_fragments"
 
 
+class UpdateBasesOperation(_Harmless):
+    """More places where files may be: the head names them."""
+
+    name = "update_bases"
+
+
 class DataReplacementOperation(Operation):
     """Columns of fragments are in other files."""
 

@@ -49,8 +49,9 @@ class OverwriteOperation(OurOperation):
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
         if theirs.operation.name == "clone":
             return pair.table_replaced(theirs)
-        if theirs.operation is self:
-            return pair.replan("concurrent-overwrite", theirs, "another overwrite won")
+        if isinstance(theirs.message, Overwrite):
+            same = pair.same_properties(theirs, frozenset(theirs.message.config_upsert_values))
+            return same or pair.replan("concurrent-overwrite", theirs, "another overwrite won")
         return Rebase() if pair.change.edit(ReplaceSchema) is not None else pair.schema(theirs)
 
 
