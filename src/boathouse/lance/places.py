@@ -20,7 +20,7 @@ from boathouse.lance.manifests.features import has_stable_row_ids
 from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import deletion_root
-from boathouse.lance.scan import LINEAGE, read_spec, with_native
+from boathouse.lance.read_spec import LINEAGE, read_spec, with_native
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.features.random_access import Numbers, Places
 from boathouse.table.metadata_columns import OFFERED, check_offered
@@ -62,7 +62,7 @@ class LancePlaces:
         return Places(units, within, np.arange(len(numbers)))
 
     def by_id(self, ids: Numbers) -> Places:
-        return self._index.find(ids) if has_stable_row_ids(self.snapshot.manifest) else self._by_address(ids)
+        return self._index.find(ids) if has_stable_row_ids(self.snapshot.manifest) else self.by_address(ids)
 
     def plan(self, units: Numbers, columns: Sequence[str] | None, hidden: Sequence[str]) -> ScanPlan:
         snapshot, where = self.snapshot, self.snapshot.location.uri
@@ -77,7 +77,8 @@ class LancePlaces:
         read = read_spec(snapshot, columns, None, hidden)
         return ScanPlan.of(read, found, deletes_schema().empty_table(), None, Tally())
 
-    def _by_address(self, ids: Numbers) -> Places:
+    def by_address(self, ids: Numbers) -> Places:
+        """The places of rows by their addresses, whatever their ids are; those that are gone have none."""
         order = np.argsort(self._ids)
         fragments, positions = ids >> _OFFSET_BITS, ids & ((1 << _OFFSET_BITS) - 1)
         at = np.searchsorted(self._ids[order], fragments)

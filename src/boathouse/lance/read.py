@@ -7,10 +7,10 @@ decoded first, and the others only for the remaining rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,10 +26,11 @@ from boathouse.lance.file.columns import naming
 from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import JSON, Node, tree
+from boathouse.lance.indices.row_ranges import Ranges, count, decode, merged, positions_of
 from boathouse.lance.jsonb import to_text
 from boathouse.lance.lineage.stored import FIELD_IDS, Fragment
 from boathouse.lance.manifests.messages import DataFragment
-from boathouse.lance.options import BFLOAT16
+from boathouse.lance.options import BFLOAT16, NativeRead
 from boathouse.lance.split_fields import joined, pruned
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.reading import UnitRead, read_units
@@ -40,27 +41,36 @@ BATCH_BYTES = 4 << 20
 MIN_BATCH_ROWS, MAX_BATCH_ROWS = 1 << 10, 1 << 16
 _FEW = 16
 """If fewer than one row in this number remains, the other columns are taken row by row."""
+_GAP = 1 << 12
+"""Rows that are read between ranges of rows, rather than that reading begins anew."""
 Positions = npt.NDArray[np.int64]
+T = TypeVar("T")
 
 
 def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
     """The rows of the task's fragments, in order, with the schema `task.read.schema`."""
-    nodes = {node.id: node for node in tree(SchemaMessage.decode(task.read.native).fields)}
+    native = task.read.native
+    assert isinstance(native, NativeRead)
+    nodes = {node.id: node for node in tree(SchemaMessage.decode(native.fields).fields)}
     lineage = any(c.field_id in FIELD_IDS.values() for c in task.read.columns)
-    messages = _messages(task) if lineage else {}
+    messages = _by_unit(task, "fragment", DataFragment.decode) if lineage else {}
+    planned = native.where is not None and native.where == task.read.where
+    ranges = _by_unit(task, "rows", decode) if planned else {}
 
     def fragment(read: UnitRead) -> Iterator[pa.RecordBatch]:
+        unit = read.unit["unit"]
         with ExitStack() as stack:
             parts = _Parts(read.spec.files, read.unit, nodes, stack)
-            yield from _Fragment(read, parts, messages.get(read.unit["unit"])).batches()
+            yield from _Fragment(read, parts, messages.get(unit), ranges.get(unit)).batches()
 
     return read_units(task, {LANCE: fragment})
 
 
-def _messages(task: ScanTask) -> dict[int, DataFragment]:
-    """The fragments as the manifest has them, by their ids."""
-    raw = task.units.column("native").combine_chunks().field("fragment").to_pylist()
-    return dict(zip(task.units.column("unit").to_pylist(), map(DataFragment.decode, raw)))
+def _by_unit(task: ScanTask, member: str, decoded: Callable[[bytes], T]) -> dict[int, T]:
+    """What the units have of their own, by their ids."""
+    raw = task.units.column("native").combine_chunks().field(member).to_pylist()
+    units = task.units.column("unit").to_pylist()
+    return {unit: decoded(data) for unit, data in zip(units, raw) if data is not None}
 
 
 class _Parts:
@@ -112,11 +122,12 @@ def open_part(files: DataFiles, part: Mapping[str, Any]) -> LanceFile:
 
 @dataclass(frozen=True)
 class _Fragment:
-    """One fragment being read."""
+    """One fragment being read; `ranges` are the rows that may satisfy the condition, None: any."""
 
     read: UnitRead
     parts: _Parts
     message: DataFragment | None = None
+    ranges: Ranges | None = None
     types: Mapping[str, pa.DataType] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,36 +144,46 @@ class _Fragment:
         wanted = {path[0] for path in columns_of(where)} if where is not None else {c.name for c in columns}
         first = [c for c in columns if c.name in wanted]
         rest = [c for c in columns if c.name not in wanted]
-        for start, positions, arrays in self._candidates(first, deleted):
+        for window, positions, arrays in self._candidates(first, deleted):
             if where is not None:
                 hit = mask(where, _batch(arrays, len(positions)))
                 positions = positions[hit.to_numpy(zero_copy_only=False)]
                 arrays = {name: array.filter(hit) for name, array in arrays.items()}
             if len(positions):
                 own = {name: pa.array(numbers[positions]) for name, numbers in lineage.items()}
-                others = self._taken(rest, positions) if start is None else self._others(rest, start, positions)
+                others = self._taken(rest, positions) if window is None else self._others(rest, window, positions)
                 yield self._finish({**arrays, **others, **own}, positions)
 
     def _candidates(
         self, columns: Sequence[ReadColumn], deleted: Bitmap
-    ) -> Iterator[tuple[int | None, Positions, dict[str, pa.Array]]]:
-        """Windows of rows that are not deleted: the first row (None: few rows were selected), positions, columns."""
-        selected = self.read.selected
-        if selected is not None and len(selected) * 2 < self.unit["rows"]:
-            left = (selected - deleted).positions()
+    ) -> Iterator[tuple[range | None, Positions, dict[str, pa.Array]]]:
+        """Windows of rows that are not deleted: which they are (None: few rows were selected), positions, columns."""
+        few = self._few()
+        if few is not None:
+            left = (few - deleted).positions()
             for i in range(0, len(left), self._batch_rows):
                 positions = left[i : i + self._batch_rows]
                 yield None, positions, self._taken(columns, positions)
             return
-        for start, arrays in self._windows(columns):
-            count = self._count(start)
-            positions = np.arange(start, start + count)
-            alive = ~deleted.mask(start, count)
-            if not alive.all():
-                positions = positions[alive]
-                keep = pa.array(alive)
-                arrays = {name: array.filter(keep) for name, array in arrays.items()}
-            yield start, positions, arrays
+        whole = np.array([[0, self.unit["rows"]]])
+        for start, stop in (whole if self.ranges is None else merged(self.ranges, _GAP)).tolist():
+            for window, arrays in self._windows(columns, range(start, stop)):
+                positions = np.arange(window.start, window.stop)
+                alive = ~deleted.mask(window.start, len(window))
+                if not alive.all():
+                    positions = positions[alive]
+                    keep = pa.array(alive)
+                    arrays = {name: array.filter(keep) for name, array in arrays.items()}
+                yield window, positions, arrays
+
+    def _few(self) -> Bitmap | None:
+        """The rows that are looked at, if they are so few that each is read for itself."""
+        selected, ranges, rows = self.read.selected, self.ranges, self.unit["rows"]
+        if selected is not None and len(selected) * 2 < rows:
+            return selected
+        if ranges is not None and count(ranges) * _FEW < rows:
+            return Bitmap(positions_of(ranges))
+        return None
 
     def _lineage(self) -> dict[str, Positions]:
         """The sequences that are read, of all rows."""
@@ -180,20 +201,17 @@ class _Fragment:
         per_row = (self.unit["size"] or 0) / max(self.unit["rows"], 1)
         return int(min(max(BATCH_BYTES / max(per_row, 1), MIN_BATCH_ROWS), MAX_BATCH_ROWS))
 
-    def _count(self, start: int) -> int:
-        return min(self._batch_rows, int(self.unit["rows"]) - start)
-
-    def _windows(self, columns: Sequence[ReadColumn]) -> Iterator[tuple[int, dict[str, pa.Array]]]:
-        """(first row, columns) of every window of `_batch_rows` rows."""
+    def _windows(self, columns: Sequence[ReadColumn], rows: range) -> Iterator[tuple[range, dict[str, pa.Array]]]:
+        """Rows and columns of every window of `_batch_rows` of these rows."""
         by_part = self._grouped(columns)
         streams = {
-            i: _Stream(self.parts.file(i).batches([n for _, n in held], self._batch_rows))
+            i: _Stream(self.parts.file(i).batches([n for _, n in held], self._batch_rows, rows))
             for i, held in by_part.items()
         }
-        for start in range(0, self.unit["rows"], self._batch_rows):
-            count = self._count(start)
-            tables = {i: streams[i].rows(count) for i in by_part}
-            yield start, self._columns(columns, by_part, tables, count)
+        for start in range(rows.start, rows.stop, self._batch_rows):
+            window = range(start, min(start + self._batch_rows, rows.stop))
+            tables = {i: streams[i].rows(len(window)) for i in by_part}
+            yield window, self._columns(columns, by_part, tables, len(window))
 
     def _grouped(self, columns: Sequence[ReadColumn]) -> dict[int, list[tuple[str, Node]]]:
         """What to read from each file; a column that no file contains is in none."""
@@ -228,17 +246,16 @@ class _Fragment:
                 whole = pa.chunked_array([joined(node, single, self.unit["path"])])
             return self._plain(column.name, node, whole)
 
-    def _others(self, columns: Sequence[ReadColumn], start: int, positions: Positions) -> dict[str, pa.Array]:
+    def _others(self, columns: Sequence[ReadColumn], window: range, positions: Positions) -> dict[str, pa.Array]:
         """The columns of the rows at `positions`, all of one window."""
-        count = self._count(start)
-        if len(positions) * _FEW < count:
+        if len(positions) * _FEW < len(window):
             return self._taken(columns, positions)
         by_part = self._grouped(columns)
         tables = {}
         for i, held in by_part.items():
-            tables[i] = self.parts.file(i).read([node for _, node in held], range(start, start + count))
-            if len(positions) < count:
-                tables[i] = tables[i].take(pa.array(positions - start))
+            tables[i] = self.parts.file(i).read([node for _, node in held], window)
+            if len(positions) < len(window):
+                tables[i] = tables[i].take(pa.array(positions - window.start))
         return self._columns(columns, by_part, tables, len(positions))
 
     def _taken(self, columns: Sequence[ReadColumn], positions: Positions) -> dict[str, pa.Array]:

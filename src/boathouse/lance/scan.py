@@ -1,37 +1,35 @@
-"""Plans a scan: which fragments and columns are read, and their deleted rows as inline deletion vectors."""
+"""Plans a scan: which fragments and columns are read, of which rows, and their deleted rows as inline deletion
+vectors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from boathouse.arrow.filesystem import data_files
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.deletions import read_deletions
-from boathouse.lance.file.fields import SchemaMessage
-from boathouse.lance.lineage.stored import FIELD_IDS, inlined
+from boathouse.lance.indices.pruning import candidates
+from boathouse.lance.indices.row_ranges import count, encode
+from boathouse.lance.lineage.stored import inlined
 from boathouse.lance.manifests.features import has_stable_row_ids
 from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.options import NATIVE, NO_PARTITION
 from boathouse.lance.paths import deletion_root
+from boathouse.lance.read_spec import LINEAGE, fragments_of, read_spec, with_column, with_native
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.classify import classified
-from boathouse.table.metadata_columns import OFFERED, ROW_ID, ROW_VERSION, check_offered
+from boathouse.table.metadata_columns import OFFERED, check_offered
 from boathouse.table.plan import ScanPlan
 from boathouse.table.snapshot import MapFunction
 from boathouse.table.tally import Tally
-from boathouse.table.tasks import ReadColumn, ReadSpec, version_words
 from boathouse.table.units import VECTOR, deletes_schema, files_schema, stats_type
-from boathouse.types import INT64, Schema
 
-LINEAGE: Final = {ROW_ID: FIELD_IDS["row_ids"], ROW_VERSION: FIELD_IDS["updated"]}
-"""The metadata columns of tables with stable row ids, and the reserved fields that they are read as."""
 _THREADS = 8
 
 
@@ -43,7 +41,8 @@ def plan(
     map: MapFunction | None = None,
     classify: bool = False,
 ) -> ScanPlan:
-    """Every fragment unless `where` is constant; deletion files are read here, so that executors need no store.
+    """Every fragment that may have a row for `where`, which only indices say if it is not constant; deletion files are
+    read here, so that executors need no store.
 
     Without statistics only a constant `where` is certain.
     """
@@ -58,46 +57,30 @@ def plan(
         units = pa.Table.from_batches(snapshot.files(where=where, map=map, tally=tally), schema)
         if classify:
             certain = pa.chunked_array([pa.repeat(pa.scalar(True), units.num_rows)])
-    fragments = [
-        DataFragment.decode(raw) for raw in units.column("native").combine_chunks().field("fragment").to_pylist()
-    ]
+    ranges: Sequence[bytes | None] = [None] * units.num_rows
+    if where is not None and snapshot.document.index is not None:
+        keep, ranges = _by_indices(snapshot, units, where, tally)
+        units = units.filter(keep)
+        certain = certain.filter(keep) if certain is not None else None
+    fragments = fragments_of(units)
     if not lineage.keys().isdisjoint(hidden):
         fragments = [inlined(f, snapshot.stores, snapshot.location.uri) for f in fragments]
-        units = with_native(units, fragments)
+    if any(r is not None for r in ranges) or not lineage.keys().isdisjoint(hidden):
+        units = with_native(units, fragments, ranges)
     units, deletes = _with_deletes(snapshot, units, fragments)
     return ScanPlan.of(read_spec(snapshot, columns, where, hidden), units, deletes, where, tally, certain)
 
 
-def with_native(units: pa.Table, fragments: Sequence[DataFragment]) -> pa.Table:
-    """The units with these fragments, which are in the same order."""
-    return _set(units, "native", pa.array([{"fragment": f.encode()} for f in fragments], NATIVE))
-
-
-def read_spec(
-    snapshot: LanceSnapshot, columns: Sequence[str] | None, where: Expr | None, hidden: Sequence[str]
-) -> ReadSpec:
-    """Columns by field id, including those of `where`."""
-    schema = snapshot.schema
-    output = tuple(schema.field(name).name for name in columns) if columns is not None else schema.names
-    filtered = [schema.field(path[0]).name for path in columns_of(where)] if where is not None else []
-    stored = [name for name in hidden if name in LINEAGE]
-    lineage = (ReadColumn(f"\0{name}", INT64, False, None, LINEAGE[name]) for name in stored)
-    return ReadSpec(
-        format="lance",
-        files=data_files(snapshot.stores),
-        columns=(*_read_columns(schema, (*output, *filtered)), *lineage),
-        stored={name: f"\0{name}" for name in stored},
-        output=output,
-        hidden=tuple(hidden),
-        where=where,
-        native=SchemaMessage(fields=snapshot.manifest.fields).encode(),
-        version=version_words(snapshot.version, snapshot.location.uri),
-    )
-
-
-def _read_columns(schema: Schema, names: Iterable[str]) -> tuple[ReadColumn, ...]:
-    fields = (schema.field(name) for name in dict.fromkeys(names))
-    return tuple(ReadColumn(f.name, f.type, f.nullable, (f.name,), f.id) for f in fields)
+def _by_indices(
+    snapshot: LanceSnapshot, units: pa.Table, where: Expr, tally: Tally
+) -> tuple[pa.Array, list[bytes | None]]:
+    """Which units may have a row that satisfies the condition, and which rows of these may (None: any)."""
+    ids, counts = (units.column(name).to_pylist() for name in ("unit", "rows"))
+    found = candidates(snapshot, where, dict(zip(ids, counts)))
+    keep = pa.array([id not in found.rows or len(found.rows[id]) > 0 for id in ids], pa.bool_())
+    tally.skip(f"index {', '.join(found.names)} {where}", pc.sum(pc.invert(keep)).as_py() or 0)
+    kept = [(found.rows.get(id), rows) for id, rows, stays in zip(ids, counts, keep.to_pylist()) if stays]
+    return keep, [None if part is None or count(part) == rows else encode(part) for part, rows in kept]
 
 
 def _with_deletes(
@@ -126,14 +109,9 @@ def _with_deletes(
     counts = [0] * len(fragments)
     for number, (i, vector) in enumerate(zip(holders, vectors)):
         deletes[i], counts[i] = [number], len(vector)
-    units = _set(units, "deletes", pa.array(deletes, pa.list_(pa.int32())))
-    units = _set(units, "deleted", pa.array(counts, pa.int64()))
+    units = with_column(units, "deletes", pa.array(deletes, pa.list_(pa.int32())))
+    units = with_column(units, "deleted", pa.array(counts, pa.int64()))
     return units, _vectors(vectors)
-
-
-def _set(table: pa.Table, name: str, values: pa.Array) -> pa.Table:
-    index = table.schema.get_field_index(name)
-    return table.set_column(index, table.schema.field(index), values)
 
 
 def _vectors(vectors: Sequence[Bitmap]) -> pa.Table:

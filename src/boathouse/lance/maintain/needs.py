@@ -11,13 +11,12 @@ from boathouse.lance.deletions import DELETIONS
 from boathouse.lance.file.schema import Node
 from boathouse.lance.lineage.stored import FIELD_IDS, external_uri
 from boathouse.lance.manifests.file import ManifestFile
-from boathouse.lance.manifests.indices import IndexSection
+from boathouse.lance.manifests.indices import INDICES, IndexSection
 from boathouse.lance.manifests.messages import DataFragment, ExternalFile, Manifest
 from boathouse.lance.paths import DATA, TRANSACTIONS, base_uri, data_uri, deletion_file_uri, transaction_uri
 from boathouse.storage import relative
 from boathouse.table.features.expiry import HeldKind
 
-INDICES: Final = "_indices"
 FOLDERS: Final = frozenset({DATA, DELETIONS, INDICES, TRANSACTIONS})
 """Whose files belong to versions."""
 Need = tuple[str, HeldKind, int | None]

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from boathouse.lance.deletions import DELETIONS
 from boathouse.lance.maintain.lines import documents, lines
-from boathouse.lance.maintain.needs import FOLDERS, INDICES, Seen, below, folder_of, needs
+from boathouse.lance.maintain.needs import FOLDERS, Seen, below, folder_of, needs
+from boathouse.lance.manifests.indices import INDICES
 from boathouse.lance.manifests.versions import VERSIONS
 from boathouse.lance.paths import DATA, TRANSACTIONS
 from boathouse.lance.snapshot import LanceSnapshot

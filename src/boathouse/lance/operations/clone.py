@@ -5,11 +5,11 @@ It begins under that version's number, which the versions of its rows are counte
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from boathouse.bits.protobuf import Message, repeated, scalar
 from boathouse.lance.lineage.stored import inlined
 from boathouse.lance.manifests.features import BASE_PATHS
+from boathouse.lance.manifests.indices import IndexSection
 from boathouse.lance.manifests.messages import BasePath, Clone, DataFragment
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
 from boathouse.lance.operations.build import Build, Built
@@ -89,19 +89,9 @@ def _based(fragment: DataFragment, base: int) -> DataFragment:
     return replace(fragment, files=files, deletion_file=deletion)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Index(Message):
-    base_id: int | None = scalar(9, "uint32", optional=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _IndexSection(Message):
-    indices: tuple[_Index, ...] = repeated(1, _Index)
-
-
 def _based_indices(section: bytes | None, base: int, where: str) -> bytes | None:
     if section is None:
         return None
-    found = _IndexSection.decode(section, where=where)
+    found = IndexSection.decode(section, where=where)
     indices = tuple(i if i.base_id is not None else replace(i, base_id=base) for i in found.indices)
     return replace(found, indices=indices).encode()
