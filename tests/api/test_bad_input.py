@@ -221,7 +221,7 @@ def test_schemes_and_commands():
     assert caught.value.advice and "foo" in str(caught.value)
 
 
-COLUMNS = ["a", 5, ["nope"], [5], [None], {"id": 1}, ["id", "id"], ["id", "ID"], ["st.x"], ["id", ""]]
+COLUMNS = ["a", 5, ["nope"], [5], [None], {"id": 1}, ["id", "id"], ["id", "ID"], ["st.nope"], ["id", ""]]
 
 
 @pytest.mark.parametrize("columns", COLUMNS, ids=ids)

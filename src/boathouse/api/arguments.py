@@ -73,3 +73,10 @@ def flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
         raise InvalidArgumentError(f"{name}={value!r} is neither True nor False", advice="pass True or False")
     return value
+
+
+def number(name: str, value: object) -> int:
+    """A whole number from 0 on. Raises InvalidArgumentError."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidArgumentError(f"{name}={value!r} is not a number of rows", advice="pass for example 10")
+    return value

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse.api.arguments import errors_at, located, names
+from boathouse.api.conditions import Condition, condition
 from boathouse.api.engines import LOCAL, session, spark_engine, zone_of
 from boathouse.errors import MissingRequirementError
-from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.expr.tree import Expr
 from boathouse.ops.stream.changes import ChangesPlan, plan_changes
@@ -33,7 +33,7 @@ class Changes:
         end: Snapshot,
         start: Version,
         columns: Sequence[str] | None,
-        where: str | Expr | None,
+        where: Condition | None,
         spark: Any = None,
         timezone: str | None = None,
         appends_only: bool = False,
@@ -43,7 +43,7 @@ class Changes:
         with errors_at(self.uri):
             wanted = None if columns is None else [end.schema.field(c).name for c in names("columns", columns)]
             self._columns = None if wanted is None else names("columns", wanted)
-            self._where = parse(where) if isinstance(where, str) else where
+            self._where = None if where is None else condition(where, end.schema)
             self._bound(LOCAL)
 
     @property

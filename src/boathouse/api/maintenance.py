@@ -92,7 +92,7 @@ class Maintenance:
         by = None if sort_by is None else _sorting(sort_by, (zorder_by, commit_bytes))
         choice = _choice(delete_ratio_threshold, delete_file_threshold)
         self._handle.check_open()
-        parsed = None if where is None else condition(where)
+        parsed = None if where is None else condition(where, self._handle.snapshot.schema)
         write: Write = Compact(parsed, at_once, choice=choice)
         if by is not None:
             write = SortedFiles(by if sort_by else None, parsed)
@@ -119,7 +119,7 @@ class Maintenance:
         """
         options = WriteOptions.of(message, metadata, None, dry_run, target_file_bytes)
         self._handle.check_open()
-        parsed = None if where is None else condition(where)
+        parsed = None if where is None else condition(where, self._handle.snapshot.schema)
         write = Compact(parsed, _commit_bytes(commit_bytes), purge=True)
         return self._run(engine_for(None, self._spark), write, options, where is not None)
 

@@ -41,7 +41,7 @@ def overwriting(
             "where= and partitions='dynamic' both say which rows are replaced", advice="leave one of them out"
         )
     if where is not None:
-        return OverwriteWhere(source, condition(where), merge_schema)
+        return OverwriteWhere(source, condition(where, source.schema), merge_schema)
     by = None if partition_by is None else partition_fields(partition_by, source.schema)
     if partitions == "dynamic" or (partitions is None and engine.replaces_partitions):
         return OverwritePartitions(source, merge_schema, overwrite_schema, by, asked=partitions is not None)

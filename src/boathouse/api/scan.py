@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from copy import copy
+from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from boathouse.api.arguments import errors_at, located, names
+from boathouse.api.arguments import errors_at, located, number
 from boathouse.api.conditions import Condition, condition
 from boathouse.api.engines import LOCAL, session, spark_engine, zone_of
 from boathouse.api.explain import Explanation
+from boathouse.api.selected import Columns, selected
 from boathouse.engines.local import read_table
+from boathouse.engines.sources import Batches
 from boathouse.errors import MissingRequirementError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.resolve import bind_predicate
-from boathouse.expr.tree import Expr, all_of
+from boathouse.expr.tree import And, Expr, all_of
 from boathouse.ops.handle import Handle
 from boathouse.table.engine import Engine
 from boathouse.table.features import Outlined
-from boathouse.table.metadata_columns import DELETED, SELECTABLE
+from boathouse.table.metadata_columns import DELETED
 from boathouse.table.plan import HELD_FILES, Later, ScanPlan
-from boathouse.types import Schema
+
+if TYPE_CHECKING:
+    import pyarrow.dataset as pa_dataset
 
 
 class Scan:
@@ -38,19 +45,19 @@ class Scan:
     def __init__(
         self,
         handle: Handle,
-        columns: Sequence[str] | None,
-        where: Condition | None,
-        spark: Any,
+        columns: Columns | None = None,
+        where: Condition | None = None,
+        spark: Any = None,
         timezone: str | None = None,
+        limit: int | None = None,
     ) -> None:
-        schema = handle.snapshot.schema
         self._handle = handle
         self._spark = spark
         self._timezone = timezone
         with errors_at(self.uri):
-            self._output = None if columns is None else chosen(schema, columns)
-            self._columns, self._hidden = parted(schema, self._output)
-            self._parsed = None if where is None else condition(where)
+            self._limit = None if limit is None else number("limit", limit)
+            self._selected = selected(handle.snapshot.schema, columns, zone_of(LOCAL, timezone, spark))
+            self._parsed = None if where is None else condition(where, handle.snapshot.schema)
             self._where = self._bound(LOCAL)
 
     def _bound(self, engine: Engine) -> Expr | None:
@@ -59,6 +66,12 @@ class Scan:
             return None
         zone = zone_of(engine, self._timezone, self._spark)
         return bind_predicate(self._parsed, self._handle.snapshot.schema, zone)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of the result, in order."""
+        named = self._selected.names
+        return list(self._handle.snapshot.schema.names) if named is None else named
 
     @property
     def uri(self) -> str:
@@ -74,7 +87,84 @@ class Scan:
         """
         h = self._handle
         where = self._where if engine is LOCAL else self._bound(engine)
-        return h.snapshot.plan(self._columns, where, self._hidden, engine.map)
+        return h.snapshot.plan(self._selected.columns, where, self._selected.hidden, engine.map)
+
+    @property
+    def takes_conditions(self) -> bool:
+        """Whether a condition on the result is one on the rows that are read: not on computed values, or after a
+        limit."""
+        return not self._selected.values and self._limit is None
+
+    def narrowed(self, columns: Sequence[str] | None, where: Expr | None = None) -> Scan:
+        """A scan of some columns of the result, and, where it takes conditions, of the rows that satisfy one more; for
+        engines that pass on what they need. Raises ColumnNotFoundError, ExpressionError."""
+        scan = copy(self)
+        if columns is not None:
+            values = dict(self._selected.values)
+            of: Columns = {name: values[name] for name in columns} if values else columns
+            zone = zone_of(LOCAL, self._timezone, self._spark)
+            scan._selected = selected(self._handle.snapshot.schema, of, zone)
+        if where is not None:
+            assert self.takes_conditions
+            scan._parsed = where if self._parsed is None else And((self._parsed, where))
+            scan._where = scan._bound(LOCAL)
+        return scan
+
+    @located
+    def to_dataset(self) -> pa_dataset.Dataset:
+        """An Arrow dataset, for what reads those: DuckDB, polars and others ask it for the columns and rows they need.
+
+        Raises CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
+
+        >>> t.scan(where="price > 20").to_dataset().to_table(columns=["id"]).to_pydict()
+        {'id': [2, 3]}
+        """
+        return import_module("boathouse.api.dataset").ScanDataset(self)
+
+    def to_duckdb(self, connection: Any = None) -> Any:
+        """A relation of DuckDB, lazy; of its default connection if none is given. The columns that a query needs, and
+        its conditions, are passed on to this scan, so that only files that can match are read.
+
+        Raises MissingRequirementError if DuckDB is not installed, CorruptTableError, UnsupportedFeatureError,
+        ForeignPathError, StorageError.
+        """
+        if find_spec("duckdb") is None:
+            raise MissingRequirementError("duckdb is not installed", advice="run pip install duckdb")
+        given = import_module("duckdb").default_connection() if connection is None else connection
+        return given.from_arrow(self.to_dataset())
+
+    @located
+    def to_polars(self) -> Any:
+        """A LazyFrame of polars; the columns that a query needs, its conditions and limits are passed on to this scan.
+
+        Raises MissingRequirementError if polars is not installed, CorruptTableError, UnsupportedFeatureError,
+        ForeignPathError, StorageError.
+        """
+        if find_spec("polars") is None:
+            raise MissingRequirementError("polars is not installed", advice="run pip install polars")
+        return import_module("boathouse.api.polars_frames").lazy_frame(self)
+
+    def limit(self, n: int) -> Scan:
+        """The same scan of at most `n` rows: which ones is not said. No more files are read than they need.
+
+        Raises InvalidArgumentError.
+
+        >>> t.scan(["id"], "price > 20").limit(1).count()
+        1
+        """
+        with errors_at(self.uri):
+            most = number("limit", n)
+        limited = copy(self)
+        limited._limit = most if self._limit is None else min(most, self._limit)
+        return limited
+
+    def head(self, n: int = 5) -> pa.Table:
+        """At most `n` rows, in process.
+
+        Raises InvalidArgumentError, EvaluationError if the condition fails on a row, MissingFileError,
+        CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
+        """
+        return self.limit(n).to_arrow()
 
     @located
     def to_arrow(self) -> pa.Table:
@@ -83,8 +173,10 @@ class Scan:
         Raises EvaluationError if the condition fails on a row, MissingFileError, CorruptTableError,
         UnsupportedFeatureError, ForeignPathError, StorageError.
         """
+        if self._selected.values or self._limit is not None:
+            return self._rows(self.plan()).table()
         found = read_table(LOCAL, self.plan())
-        return found.select(self._output) if self._hidden else found
+        return found.select(self._selected.output) if self._selected.hidden else found
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows batch by batch, in bounded memory.
@@ -95,12 +187,25 @@ class Scan:
         >>> sum(batch.num_rows for batch in t.scan(where="price > 20").to_batches())
         2
         """
-        return self._batches(self.plan())
+        return self._located(self._rows(self.plan()))
 
-    def _batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    def _located(self, rows: Batches) -> Iterator[pa.RecordBatch]:
         with errors_at(self.uri):
-            for batch in LOCAL.batches(plan):
-                yield batch.select(self._output) if self._hidden else batch
+            yield from rows.open()
+
+    def _rows(self, plan: ScanPlan) -> Batches:
+        """What is returned of the rows of a plan, lazily."""
+        chosen = self._selected
+        most = sys.maxsize if self._limit is None else self._limit
+        zone = zone_of(LOCAL, self._timezone, self._spark)
+        read = Batches(plan.read.schema, lambda: first_rows(plan, most), zone=zone or "UTC")
+        if chosen.values:
+            return LOCAL.project(read, chosen.values)
+        if not chosen.hidden or chosen.output is None:
+            return read
+        output = chosen.output
+        schema = pa.schema([plan.read.schema.field(n) for n in output])
+        return Batches(schema, lambda: (b.select(output) for b in read.open()))
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as an Arrow stream, in bounded memory.
@@ -109,11 +214,8 @@ class Scan:
         stream is read (EvaluationError, MissingFileError) raises Arrow's own errors with our message: use `to_batches`
         for typed ones.
         """
-        plan = self.plan()
-        schema = plan.read.schema
-        if self._hidden:
-            schema = pa.schema([schema.field(n) for n in self._output or ()])
-        return pa.RecordBatchReader.from_batches(schema, self._batches(plan))
+        rows = self._rows(self.plan())
+        return pa.RecordBatchReader.from_batches(rows.schema, self._located(rows))
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         return self.to_reader().__arrow_c_stream__(requested_schema)
@@ -139,7 +241,12 @@ class Scan:
         plan = self.plan(engine)
         plan.later = self._later(plan.where)
         frame = engine.scan(plan)
-        return frame.select(*map(quote, self._output or ())) if self._hidden else frame
+        chosen = self._selected
+        if chosen.values:
+            frame = engine.project(frame, [(name, str(value)) for name, value in chosen.values])
+        elif chosen.hidden:
+            frame = frame.select(*map(quote, chosen.output or ()))
+        return frame if self._limit is None else frame.limit(self._limit)
 
     def _later(self, given: Expr | None) -> Later:
         """How conditions are answered that come after planning with one that is bound."""
@@ -162,17 +269,18 @@ class Scan:
         Raises EvaluationError if the condition fails on a row, MissingFileError, CorruptTableError,
         UnsupportedFeatureError, ForeignPathError, StorageError.
         """
-        h = self._handle
-        if DELETED in self._hidden:
+        if DELETED in self._selected.hidden:
             return sum(batch.num_rows for batch in self.to_batches())
+        h = self._handle
+        most = sys.maxsize if self._limit is None else self._limit
         if self._where is None:
             rows = h.snapshot.plan([], None, ("_pos",), LOCAL.map).rows
             if rows is not None:
-                return rows
+                return min(rows, most)
         plan = h.snapshot.plan([], self._where, ("_pos",), LOCAL.map)
         if plan.read.where is None and plan.rows is not None:
-            return plan.rows
-        return sum(batch.num_rows for batch in LOCAL.batches(plan))
+            return min(plan.rows, most)
+        return sum(batch.num_rows for batch in first_rows(plan, most))
 
     def files(self) -> list[str]:
         """Paths of the data files that the scan would read.
@@ -183,9 +291,11 @@ class Scan:
 
     def __repr__(self) -> str:
         h = self._handle
-        columns = "all columns" if self._output is None else f"columns {', '.join(self._output)}"
+        named = self._selected.names
+        columns = "all columns" if named is None else f"columns {', '.join(named)}"
         where = "" if self._where is None else f" where {self._where}"
-        return f"scan of {h.snapshot.format} table {h.location}, version {h.snapshot.version}: {columns}{where}"
+        limit = "" if self._limit is None else f" limit {self._limit}"
+        return f"scan of {h.snapshot.format} table {h.location}, version {h.snapshot.version}: {columns}{where}{limit}"
 
     def explain(self) -> Explanation:
         """Which units are read, and which are skipped by which filter; on Spark also the scan strategy.
@@ -200,15 +310,14 @@ class Scan:
         return Explanation.of(self._handle.snapshot, self.plan(), None if spark is None else spark_engine(spark))
 
 
-def chosen(schema: Schema, columns: Sequence[str]) -> list[str]:
-    """The names of columns as the table spells them, and of metadata columns that no column hides."""
-    given = names("columns", columns)
-    found = [c if c in SELECTABLE and not schema.places.at(c) else schema.field(c).name for c in given]
-    return names("columns", found)
-
-
-def parted(schema: Schema, output: Sequence[str] | None) -> tuple[list[str] | None, tuple[str, ...]]:
-    """Those of the chosen names that are columns (None: all), and the metadata columns."""
-    there = schema.places
-    columns = None if output is None else [n for n in output if there.exactly(n)]
-    return columns, tuple(n for n in output or () if not there.exactly(n))
+def first_rows(plan: ScanPlan, most: int) -> Iterator[pa.RecordBatch]:
+    """At most so many rows of a plan. For few rows little is read ahead."""
+    if most == sys.maxsize:
+        yield from LOCAL.batches(plan)
+        return
+    left = most
+    for batch in LOCAL.batches(plan, task_bytes=1, bytes_ahead=1) if left else ():
+        yield batch.slice(0, left)
+        left -= batch.num_rows
+        if left <= 0:
+            return

@@ -32,9 +32,9 @@ from boathouse.api.maintenance import Maintenance
 from boathouse.api.merge import MergeBuilder, key_columns, same_keys
 from boathouse.api.merge import texts as value_texts
 from boathouse.api.overwriting import Partitions, overwriting
+from boathouse.api.reading import Reading
 from boathouse.api.refs import Refs
 from boathouse.api.relocating import Relocating
-from boathouse.api.scan import Scan
 from boathouse.api.statistics import Statistics
 from boathouse.api.taking import Taking
 from boathouse.engines.local import LocalEngine
@@ -60,6 +60,7 @@ History = list[HistoryEntry]
 
 
 class Table(
+    Reading,
     Maintenance,
     Cleanup,
     AddingFiles,
@@ -174,21 +175,6 @@ class Table(
         """
         return detail(self._handle)
 
-    def scan(self, columns: Sequence[str] | None = None, where: Condition | None = None) -> Scan:
-        """Some columns of the rows for which `where`, Spark SQL text or an expression, is true; lazy.
-
-        `columns` may name metadata columns, which a column of the same name hides: `_file`, `_pos`, `_spec_id`,
-        `_sequence`; of Lance tables with stable row ids `_row_id` and `_row_version`; of Iceberg tables `_partition`,
-        `_row_id`, `_last_updated_sequence_number`, and `_deleted`, with which the scan returns deleted rows too, as far
-        as their files still have them.
-
-        Raises ColumnNotFoundError, ExpressionError, InvalidArgumentError.
-
-        >>> t.scan(columns=["city"], where="price > 20 AND city LIKE 'B%'").to_arrow().to_pylist()
-        [{'city': 'Bergen'}]
-        """
-        return Scan(self._handle, columns, where, self._spark, self._timezone)
-
     @located
     def changes(
         self,
@@ -222,40 +208,6 @@ class Table(
             snapshot = registry.load(snapshot.format).open(snapshot.context, At(version=end))
         appends = flag("appends_only", appends_only)
         return Changes(snapshot, start, columns, where, self._spark, self._timezone, appends)
-
-    def to_arrow(self) -> pa.Table:
-        """The whole table in process, as an Arrow table; `scan` gives parts of it.
-
-        Raises MissingFileError, CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
-        """
-        return self.scan().to_arrow()
-
-    def to_pandas(self) -> Any:
-        """The whole table as a pandas DataFrame.
-
-        Raises MissingRequirementError if pandas is not installed, MissingFileError, CorruptTableError,
-        UnsupportedFeatureError, ForeignPathError, StorageError.
-        """
-        return self.scan().to_pandas()
-
-    def to_spark(self, spark: Any = None) -> Any:
-        """The whole table as a Spark DataFrame, lazy; of the session `spark`, or of the one that the table was opened
-        with.
-
-        Raises InvalidArgumentError without a session, CorruptTableError, UnsupportedFeatureError, ForeignPathError,
-        StorageError; reading the rows raises Spark's own errors.
-        """
-        return self.scan().to_spark(spark)
-
-    def count(self) -> int:
-        """How many rows this version has; from metadata alone if every file records it.
-
-        Raises MissingFileError, CorruptTableError, UnsupportedFeatureError, ForeignPathError, StorageError.
-        """
-        return self.scan().count()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self.scan().__arrow_c_stream__(requested_schema)
 
     @located
     def append(
@@ -351,7 +303,9 @@ class Table(
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(None, self._spark)
         self._handle.check_open()
-        return self._run(engine, Delete(None if where is None else condition_text(where)), options, where is not None)
+        return self._run(
+            engine, Delete(None if where is None else condition_text(where, self.schema)), options, where is not None
+        )
 
     @located
     def update(
@@ -381,7 +335,7 @@ class Table(
         """
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         self._handle.check_open()
-        write = Update(value_texts(set), None if where is None else condition_text(where))
+        write = Update(value_texts(set), None if where is None else condition_text(where, self.schema))
         return self._run(self._engine(engine_for(None, self._spark)), write, options, True)
 
     def merge(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from boathouse.api.arguments import located
 from boathouse.api.engines import LOCAL
-from boathouse.api.scan import chosen, parted
+from boathouse.api.selected import chosen, parted
 from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
@@ -47,7 +47,7 @@ class Taking:
             raise InvalidArgumentError("take needs positions or row_ids", advice="pass one of them")
         snapshot = self._handle.snapshot
         output = None if columns is None else chosen(snapshot.schema, columns)
-        stored, hidden = parted(snapshot.schema, output)
+        stored, hidden = (None, ()) if output is None else parted(snapshot.schema, output)
         asked = _integers("positions" if row_ids is None else "row_ids", positions if row_ids is None else row_ids)
         read = rows_numbered if row_ids is None else rows_identified
         found = read(snapshot, LOCAL, asked, stored, hidden)
