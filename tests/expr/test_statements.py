@@ -125,7 +125,7 @@ def test_other_statements():
     restore = parsed("RESTORE TABLE t TO TIMESTAMP AS OF now() - INTERVAL 1 DAY")
     assert isinstance(restore, Restore) and joined(restore.at.timestamp) == "now() - INTERVAL 1 DAY"
     assert parsed("DESC HISTORY '/a path' LIMIT 3").table.parts == ("delta", "/a path")
-    for other in ("SELECT 1", "DESCRIBE history", "CREATE TABLE t (a int)", "SHOW TABLES"):
+    for other in ("SELECT 1", "DESCRIBE (SELECT 1)", "CREATE TABLE t (a int)", "SHOW TABLES"):
         assert parsed(other) is None
     foreign = "UPDATE STATISTICS whatever !"
     assert parse_statement(foreign, single(foreign), lambda table: False) is None

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from boathouse.api import delta_commands as commands
-from boathouse.api import sql_alter, sql_refs
+from boathouse.api import sql_alter, sql_columns, sql_refs, sql_shown
 from boathouse.api.arguments import errors_at
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
@@ -15,6 +15,14 @@ from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
 from boathouse.errors import InvalidArgumentError
+from boathouse.expr.alter_columns import (
+    AddedColumns,
+    AlteredColumn,
+    AlteredConstraint,
+    AlteredProperties,
+    DroppedColumns,
+    RenamedColumn,
+)
 from boathouse.expr.alter_refs import AlterRef
 from boathouse.expr.alter_table import AlterIdentifiers, AlterPartitionFields, AlterWriteOrder
 from boathouse.expr.call_statement import parse_call
@@ -22,6 +30,7 @@ from boathouse.expr.qualify import requalified
 from boathouse.expr.sql_tokens import joined
 from boathouse.expr.statement_tree import (
     Delete,
+    Describe,
     Detail,
     History,
     Insert,
@@ -29,8 +38,11 @@ from boathouse.expr.statement_tree import (
     Optimize,
     Reorg,
     Restore,
+    ShowColumns,
+    ShowProperties,
     TableName,
     Tokens,
+    Truncate,
     Update,
     Vacuum,
 )
@@ -44,8 +56,9 @@ def sql(spark: Any, text: str) -> Any:
 
     Tables are named as in Spark's metastore, or by path: ``delta.`/path` ``, ``iceberg.`/path` ``, ``lance.`/path` ``,
     or ``boathouse.`/path` `` for any of them. In a query they may have a version: `VERSION AS OF 3`, `TIMESTAMP AS OF
-    '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, OPTIMIZE, REORG, VACUUM, DESCRIBE
-    HISTORY, DESCRIBE DETAIL and RESTORE are this library's operations, and so are Iceberg's procedures, `CALL
+    '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, TRUNCATE, OPTIMIZE, REORG, VACUUM,
+    DESCRIBE (EXTENDED, HISTORY, DETAIL), SHOW TBLPROPERTIES and COLUMNS, RESTORE, and ALTER TABLE of columns,
+    properties and constraints are this library's operations, and so are Iceberg's procedures, `CALL
     system.rewrite_data_files('db.t')`, and its ALTER TABLE ... PARTITION FIELD, WRITE ORDERED BY, IDENTIFIER FIELDS,
     BRANCH and TAG; a statement that names none of its tables is Spark's.
 
@@ -133,4 +146,14 @@ _READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
     AlterWriteOrder: sql_alter.order,
     AlterIdentifiers: sql_alter.identifiers,
     AlterRef: sql_refs.alter,
+    AddedColumns: sql_columns.added,
+    RenamedColumn: sql_columns.renamed,
+    DroppedColumns: sql_columns.dropped,
+    AlteredColumn: sql_columns.altered,
+    AlteredProperties: sql_columns.properties,
+    AlteredConstraint: sql_columns.constraint,
+    Truncate: lambda t, s: counts_frame(t.spark, t.table(s.table).delete()),
+    Describe: sql_shown.described,
+    ShowProperties: sql_shown.properties,
+    ShowColumns: sql_shown.columns,
 }

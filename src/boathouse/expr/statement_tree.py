@@ -112,9 +112,36 @@ class Detail:
 
 
 @dataclass(frozen=True, slots=True)
+class Truncate:
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """The columns, and with `extended` what else the table is."""
+
+    table: TableName
+    extended: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShowProperties:
+    """All, or the one of this key."""
+
+    table: TableName
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShowColumns:
+    table: TableName
+
+
+@dataclass(frozen=True, slots=True)
 class Restore:
     table: TableName
     at: TimeTravel
 
 
-Statement = Merge | Update | Delete | Insert | Optimize | Reorg | Vacuum | History | Detail | Restore
+Shown = Describe | ShowProperties | ShowColumns
+Statement = Merge | Update | Delete | Insert | Truncate | Optimize | Reorg | Vacuum | History | Detail | Restore | Shown

@@ -1,4 +1,5 @@
-"""Statements on tables, parsed: MERGE, UPDATE, DELETE, INSERT, OPTIMIZE, REORG, VACUUM, DESCRIBE, RESTORE and ALTER.
+"""Statements on tables, parsed: MERGE, UPDATE, DELETE, INSERT, TRUNCATE, OPTIMIZE, REORG, VACUUM, DESCRIBE, SHOW,
+RESTORE and ALTER.
 
 Conditions, values and queries in them are not parsed but passed on as tokens. Any other statement is None.
 """
@@ -9,11 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from boathouse.errors import ExpressionError, UnsupportedFeatureError
+from boathouse.expr.alter_columns import AlterColumns, alter_columns
 from boathouse.expr.alter_refs import AlterRef, alter_refs
 from boathouse.expr.alter_table import AlterTable, alter_table
+from boathouse.expr.parse import parse
 from boathouse.expr.sql_tokens import Token, joined, place, tokenize
 from boathouse.expr.statement_tree import (
     Delete,
+    Describe,
     Detail,
     History,
     Insert,
@@ -22,15 +26,18 @@ from boathouse.expr.statement_tree import (
     Optimize,
     Reorg,
     Restore,
+    ShowColumns,
+    ShowProperties,
     Statement,
     TableName,
     TimeTravel,
     Tokens,
+    Truncate,
     Update,
     Vacuum,
 )
 
-Parsed = Statement | AlterTable | AlterRef
+Parsed = Statement | AlterTable | AlterRef | AlterColumns
 
 
 def parse_statement(sql: str, tokens: Sequence[Token], ours: Callable[[TableName], bool]) -> Parsed | None:
@@ -66,7 +73,8 @@ class Parser:
         """The whole statement."""
         for words, reader in _STATEMENTS.items():
             self._at = 0
-            if self.take(*words.split()) and self._at < len(self._tokens):
+            query = words in _DESCRIBE and self.sees(*words.split(), "(")
+            if not query and self.take(*words.split()) and self._at < len(self._tokens):
                 self.take("TABLE")
                 table = self.table()
                 if not ours(table):
@@ -145,6 +153,31 @@ class Parser:
 
     def ended(self) -> bool:
         return self._at >= len(self._tokens)
+
+    def mark(self) -> int:
+        """The place of the next token."""
+        return self._at
+
+    def since(self, mark: int) -> Tokens:
+        """The tokens from a place to here."""
+        return tuple(self._tokens[mark : self._at])
+
+    def skip(self) -> None:
+        """Passes over one token, whatever it is."""
+        self._at += 1
+
+    def text(self, what: str) -> str:
+        """A string, a dotted name or a number, as text."""
+        token = self._tokens[self._at] if self._at < len(self._tokens) else None
+        if token is None or token.kind == "symbol":
+            raise self.expected(what)
+        self._at += 1
+        if token.kind == "string":
+            return str(getattr(parse(token.text), "value", token.text))
+        parts = [token.name or token.text]
+        while token.kind in ("word", "quoted") and self.take("."):
+            parts.append(self.identifier(what))
+        return ".".join(parts)
 
     # ---- parts of statements
 
@@ -326,12 +359,44 @@ class Parser:
     def detail(self, table: TableName) -> Detail:
         return Detail(table)
 
+    def truncate(self, table: TableName) -> Truncate:
+        if self.sees("PARTITION"):
+            raise self.refuse("TRUNCATE TABLE ... PARTITION", "use DELETE FROM ... WHERE")
+        return Truncate(table)
+
+    def shown_properties(self, table: TableName) -> ShowProperties:
+        key = None
+        if self.take("("):
+            key = self.text("a property")
+            self.need(")")
+        return ShowProperties(table, key)
+
     def restore(self, table: TableName) -> Restore:
         self.take("TO")
         return Restore(table, self.at())
 
 
+def _alter(p: Parser, table: TableName) -> Parsed | None:
+    """Any other ALTER TABLE of a table in Spark's metastore is Spark's; of one at a path, which Spark does not know, it
+    is refused by name."""
+    found = alter_refs(p, table) or alter_table(p, table) or alter_columns(p, table)
+    if found is None and any(mark in table.parts[-1] for mark in "/:"):
+        advice = "docs/sql.md has the forms that are; t.set_properties(), t.evolve() and others do more in Python"
+        raise p.refuse("this form of ALTER TABLE", advice)
+    return found
+
+
+def _describe(extended: bool) -> Callable[[Parser, TableName], Parsed]:
+    return lambda _, table: Describe(table, extended)
+
+
 _SEE: Final = "docs/sql.md has the statements"
+_DESCRIBE: Final = {
+    f"{verb}{kind}{more}": _describe(bool(more))
+    for verb in ("DESCRIBE", "DESC")
+    for kind in (" TABLE", "")
+    for more in (" EXTENDED", " FORMATTED", "")
+}
 _STATEMENTS: Final[dict[str, Callable[[Parser, TableName], Parsed | None]]] = {
     "MERGE INTO": Parser.merge,
     "MERGE WITH SCHEMA EVOLUTION INTO": lambda p, table: p.merge(table, evolve=True),
@@ -347,5 +412,10 @@ _STATEMENTS: Final[dict[str, Callable[[Parser, TableName], Parsed | None]]] = {
     "DESCRIBE DETAIL": Parser.detail,
     "DESC DETAIL": Parser.detail,
     "RESTORE": Parser.restore,
-    "ALTER TABLE": lambda p, table: alter_refs(p, table) or alter_table(p, table),
+    "TRUNCATE": Parser.truncate,
+    "SHOW TBLPROPERTIES": Parser.shown_properties,
+    "SHOW COLUMNS IN": lambda _, table: ShowColumns(table),
+    "SHOW COLUMNS FROM": lambda _, table: ShowColumns(table),
+    **_DESCRIBE,
+    "ALTER TABLE": _alter,
 }
