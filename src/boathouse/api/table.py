@@ -26,6 +26,7 @@ from boathouse.api.constraints import Constraints
 from boathouse.api.description import Description
 from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
+from boathouse.api.examining import Examining
 from boathouse.api.features import Features
 from boathouse.api.inspect import Inspect
 from boathouse.api.maintenance import Maintenance
@@ -72,6 +73,7 @@ class Table(
     Features,
     Statistics,
     Taking,
+    Examining,
     Description,
 ):
     """One table of any format, pinned to the version it has read. Opened by `boathouse.open`, created by

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from boathouse import __version__
-from boathouse.cli import commands, inventory, maintenance, queries, variant, verify
+from boathouse.cli import commands, doctor, inventory, maintenance, queries, variant, verify
 from boathouse.errors import (
     AmbiguousFormatError,
     BoathouseError,
@@ -58,6 +58,7 @@ maintenance.register(app)
 queries.register(app)
 verify.register(app)
 inventory.register(app)
+doctor.register(app)
 variant.register(app)
 
 
