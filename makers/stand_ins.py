@@ -12,10 +12,11 @@ import socket
 import subprocess
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import formatdate
+from typing import Any
 
 from boathouse.bits import system
 from boathouse.errors import UnsupportedFeatureError
@@ -42,6 +43,29 @@ class S3StandIn:
         name = f"b{system.current().uuid4().hex}"
         with urllib.request.urlopen(urllib.request.Request(f"{self.endpoint}/{name}", method="PUT")):
             return name
+
+    def client(self, service: str) -> Any:
+        """boto3's client of one of the server's services: it has DynamoDB too."""
+        return importlib.import_module("boto3").client(
+            service,
+            endpoint_url=self.endpoint,
+            region_name=self.options["region"],
+            aws_access_key_id=self.options["access_key_id"],
+            aws_secret_access_key=self.options["secret_access_key"],
+        )
+
+    def commits_table(self, keys: Mapping[str, str] = {"base_uri": "S", "version": "N"}) -> str:
+        """Creates a DynamoDB table with a new name, and returns the name: that of a manifest store of Lance, unless the
+        keys (hash and range, with their types) are others."""
+        name = f"t{system.current().uuid4().hex}"
+        kinds = zip(keys, ("HASH", "RANGE"), strict=False)
+        self.client("dynamodb").create_table(
+            TableName=name,
+            KeySchema=[{"AttributeName": key, "KeyType": kind} for key, kind in kinds],
+            AttributeDefinitions=[{"AttributeName": key, "AttributeType": type} for key, type in keys.items()],
+            BillingMode="PAY_PER_REQUEST",
+        )
+        return name
 
 
 @contextmanager

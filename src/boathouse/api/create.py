@@ -9,6 +9,7 @@ from boathouse import registry
 from boathouse.api.arguments import errors_at, strings
 from boathouse.api.detection import locate
 from boathouse.api.engines import time_zone
+from boathouse.api.manifest_store import check_manifest_store
 from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text
 from boathouse.api.partition_by import partition_fields
@@ -78,6 +79,7 @@ def create_table(
     location = locate(path)
     table_format = registry.load(format)
     context = TableContext(location, Stores(storage_options, home=location.uri))
+    check_manifest_store(format, location, context.stores)
     check_free(context)
     made, _ = _create.create(table_format, context, table, options)
     return Handle(made or _create.opened(table_format, context))

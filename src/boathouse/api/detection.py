@@ -8,17 +8,19 @@ from boathouse import registry
 from boathouse.bits import system
 from boathouse.errors import AmbiguousFormatError, BoathouseError, CorruptTableError, TableNotFoundError
 from boathouse.storage import Stores, absolute, basename, join, parent
+from boathouse.storage.external import external
 from boathouse.table.context import TableContext
 from boathouse.table.format import TableFormat
 from boathouse.table.location import Location
 
 
 def locate(uri: str) -> Location:
-    """The location of a user's path; a `*.metadata.json` names that one document."""
-    whole = absolute(uri)
+    """The location of a user's path; a `*.metadata.json` names that one document, `s3+ddb://` a manifest store."""
+    place, manifests = external(uri)
+    whole = absolute(place)
     if whole.endswith(".metadata.json") or whole.endswith(".metadata.json.gz"):
         return Location(parent(parent(whole)), metadata=whole)
-    return Location(whole.rstrip("/") if not whole.endswith("://") else whole)
+    return Location(whole.rstrip("/") if not whole.endswith("://") else whole, manifests=manifests)
 
 
 def formats_at(location: Location, stores: Stores) -> tuple[str, ...]:

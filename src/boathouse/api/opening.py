@@ -13,6 +13,7 @@ from typing import Any
 from boathouse import _LOADED_BY
 from boathouse.api.arguments import errors_at, flag, strings
 from boathouse.api.detection import choose, locate
+from boathouse.api.manifest_store import check_manifest_store
 from boathouse.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from boathouse.ops.handle import Handle
 from boathouse.storage import Stores, absolute
@@ -52,6 +53,7 @@ def open_handle(
             raise InvalidArgumentError(
                 f"relocated= is for Iceberg tables, and this is {chosen.name}", advice="leave it out"
             )
+        check_manifest_store(chosen.name, location, stores)
         snapshot = chosen.open(TableContext(location, stores, allow_mixed_writers or session_allows(spark)), at)
     return Handle(snapshot, at.pinned or location.metadata is not None)
 

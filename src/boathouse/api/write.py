@@ -12,6 +12,7 @@ from boathouse.api.audit import run_audited
 from boathouse.api.catalog import Catalog, in_catalog, newest_in
 from boathouse.api.detection import choose, detected, locate, marked_at, not_found, require_free
 from boathouse.api.engines import engine_for, time_zone, zone_of
+from boathouse.api.manifest_store import check_manifest_store
 from boathouse.api.opening import path_text, point, session_allows
 from boathouse.api.overwriting import Partitions, overwriting, partition_mode
 from boathouse.api.partition_by import partition_fields
@@ -267,12 +268,14 @@ class WriteCall:
         with errors_at(str(location)):
             known = self.format or there[0]
             chosen = registry.load(known) if there == (known,) else choose(location, stores, self.format)
+            check_manifest_store(chosen.name, location, stores)
             loaded = system.current().monotonic()
             snapshot = chosen.open(TableContext(location, stores, allowed), self._at)
         return Handle(snapshot, location.metadata is not None, loaded=loaded)
 
     def _new(self, context: TableContext, source: Source) -> _New:
         format = registry.load(self.format or "delta")
+        check_manifest_store(format.name, context.location, context.stores)
         if self.partitions == "dynamic":
             check_partitions(format.name, format.capabilities.partitions)
         partitions = partition_fields(self.partition_by, source.schema)

@@ -9,8 +9,9 @@ from boathouse.errors import ForeignPathError, InvalidArgumentError
 from boathouse.lance.fragments import units_of
 from boathouse.lance.manifests import features
 from boathouse.lance.new_table import NewLance
+from boathouse.lance.paths import base_root
 from boathouse.lance.snapshot import LanceSnapshot
-from boathouse.storage import absolute, uris
+from boathouse.storage import uris
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CloneTable, CreateTable
 from boathouse.table.snapshot import Target
@@ -32,7 +33,7 @@ class LanceClone:
             raise InvalidArgumentError(
                 f"one table would be inside the other: {root}", where=target, advice="pass another path"
             )
-        for place in (root, *(absolute(p.path) for p in source.manifest.base_paths)):
+        for place in (root, *(base_root(p) for p in source.manifest.base_paths)):
             if uris.foreign(place, target):
                 raise ForeignPathError(
                     "the clone would name files in a store of another kind",

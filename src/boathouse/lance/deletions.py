@@ -16,7 +16,8 @@ from boathouse.bits.system import current
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
 from boathouse.lance.ipc import read_integers
 from boathouse.lance.manifests.messages import ARROW_ARRAY, BITMAP, DataFragment, DeletionFile
-from boathouse.storage import PutMode, Stores, join
+from boathouse.lance.new_files import put_new
+from boathouse.storage import Stores, join
 
 DELETIONS = "_deletions"
 BITMAP_FROM = 5000
@@ -62,7 +63,7 @@ def write_deletions(
     file = DeletionFile(file_type=kind, read_version=version, id=random, num_deleted_rows=len(rows))
     uri = deletion_uri(root, fragment_id, file)
     storage, key = stores.resolve(uri)
-    storage.put(key, serialize32(rows) if kind == BITMAP else _arrow_bytes(rows), PutMode.CREATE)
+    put_new(storage, key, serialize32(rows) if kind == BITMAP else _arrow_bytes(rows))
     return file, uri
 
 

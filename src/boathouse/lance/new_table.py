@@ -9,6 +9,8 @@ from typing import ClassVar, Generic
 from boathouse.lance import write
 from boathouse.lance.commit.commits import LanceCommits
 from boathouse.lance.file.fields import Field
+from boathouse.lance.manifests.names import store_name
+from boathouse.lance.manifests.versions import recent
 from boathouse.lance.paths import V2_2
 from boathouse.lance.schema import to_metadata, to_schema
 from boathouse.lance.snapshot import CAPABILITIES, S, load
@@ -41,6 +43,8 @@ class NewLance(Generic[S]):
     def of(cls, context: TableContext, create: CreateTable, kind: type[S]) -> NewLance[S]:
         """Raises what `TableFormat.create` raises."""
         fields = write.created(context, create)
+        if store_name(context) is not None:
+            recent(context)  # a store that knows a table here is an error before anything is written
         schema = to_schema(fields, to_metadata(create.schema), where=context.location.uri)
         return cls(context, create, fields, schema, kind)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.lance.deletions import deletion_uri
-from boathouse.lance.manifests.messages import DataFile, DataFragment, Manifest
+from boathouse.lance.manifests.messages import BasePath, DataFile, DataFragment, Manifest
 from boathouse.storage import absolute, join
+from boathouse.storage.external import external
 
 DATA = "data"
 TRANSACTIONS = "_transactions"
@@ -55,6 +56,11 @@ def table_version(manifest: Manifest, where: str) -> str:
     return V2_0 if (manifest.reader_feature_flags | manifest.writer_feature_flags) & 4 else LEGACY
 
 
+def base_root(base: BasePath) -> str:
+    """The folder that a base path names. pylance writes it as it was given, so as `s3+ddb://` too."""
+    return absolute(external(base.path)[0])
+
+
 def base_uri(manifest: Manifest, base_id: int | None, root: str, folder: str) -> str:
     """The folder that a file's path is relative to: `folder` of the root, or of the base path `base_id`."""
     if base_id is None:
@@ -62,7 +68,7 @@ def base_uri(manifest: Manifest, base_id: int | None, root: str, folder: str) ->
     base = next((b for b in manifest.base_paths if b.id == base_id), None)
     if base is None:
         raise CorruptTableError(f"a file is in base path {base_id}, which is not recorded", where=root)
-    uri = absolute(base.path)
+    uri = base_root(base)
     return join(uri, folder) if base.is_dataset_root else uri
 
 
@@ -94,7 +100,7 @@ def deletion_root(manifest: Manifest, fragment: DataFragment, root: str) -> str:
         raise CorruptTableError(
             f"a deletion file is in base path {file.base_id}, which is not the root of a table", where=root
         )
-    return absolute(base.path)
+    return base_root(base)
 
 
 def deletion_file_uri(manifest: Manifest, fragment: DataFragment, root: str) -> str | None:

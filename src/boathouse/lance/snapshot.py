@@ -22,6 +22,7 @@ from boathouse.lance.manifests import features
 from boathouse.lance.manifests.check import check
 from boathouse.lance.manifests.file import ManifestFile, parse
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.manifests.names import store_name
 from boathouse.lance.manifests.versions import VersionFile, has_versions, list_versions, missing_version, recent
 from boathouse.lance.paths import data_uri, deletion_root, table_version, transaction_uri
 from boathouse.lance.refs import of_branch, of_main, read_ref
@@ -246,10 +247,11 @@ def newest(snapshot: S, put: Attempt | None = None) -> S:
 
 
 def _put_on(snapshot: S, put: Attempt | None, listed: Sequence[VersionFile]) -> S | None:
-    """The snapshot of an attempt that the listing shows directly above the unchanged manifest it was prepared on."""
-    if put is None or len(listed) < 2 or not same_file(listed[1], snapshot.file):
-        return None
+    """The snapshot of an attempt that the listing shows directly above the unchanged manifest it was prepared on. What
+    a manifest store chose may be another's there in the end, and is read."""
     context, newest = snapshot.context, listed[0]
+    if put is None or store_name(context) is not None or len(listed) < 2 or not same_file(listed[1], snapshot.file):
+        return None
     uri = context.stores.resolve(context.location.uri)[0].uri(newest.key)
     if not put.shown_as(uri, newest.size):
         return None

@@ -33,6 +33,8 @@ OPTIONS: dict[str, str] = {
     "connect_timeout": "of connecting: seconds, or text such as 5s",
     "max_retries": "how often a request that may be retried is retried",
     "proxy_url": "http proxy",
+    "manifest_store": "Lance: where writers agree on versions, `sqlite:///PATH` or `dynamodb://TABLE`",
+    "dynamodb_endpoint": "URL of DynamoDB, for a manifest store: private links, emulators",
 }
 
 SECRETS = frozenset(

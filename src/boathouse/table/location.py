@@ -27,13 +27,15 @@ class Location:
 
     `metadata` names one metadata document to open instead of the newest (an Iceberg `*.metadata.json`). With `verify`
     false, totals that the metadata records beside its lists of files are not compared with those lists. `relocated` are
-    pairs of folders: where metadata says that files are, and where they are.
+    pairs of folders: where metadata says that files are, and where they are. `manifests` names the external store in
+    which the versions of a Lance table are agreed on, if its address says one.
     """
 
     uri: str
     metadata: str | None = None
     verify: bool = True
     relocated: tuple[tuple[str, str], ...] = ()
+    manifests: str | None = None
 
     def __str__(self) -> str:
         return self.metadata or self.uri

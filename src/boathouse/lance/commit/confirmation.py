@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from boathouse.lance.external import opened
+from boathouse.lance.external.commit import StoreCommitter
 from boathouse.lance.manifests.file import parse
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
+from boathouse.lance.manifests.names import store_name
 from boathouse.lance.manifests.versions import VersionFile, list_versions, recent
 from boathouse.lance.named_versions import named
 from boathouse.lance.operations.known import operation_of
@@ -35,7 +38,14 @@ class LanceCommitter:
         listed = recent(self.context)
         if listed if attempt.replaces is None else not listed or listed[0].version != _number(attempt) - 1:
             return "lost"
-        return FileCommitter(self.context.stores).publish(attempt)
+        return committer(self.context).publish(attempt)
+
+
+def committer(context: TableContext) -> FileCommitter | StoreCommitter:
+    """What decides between writers of the same version: the folder, or the manifest store that the user named."""
+    if store_name(context) is None:
+        return FileCommitter(context.stores)
+    return StoreCommitter(context, opened.store_of(context))
 
 
 def _number(attempt: Attempt) -> int:
@@ -49,8 +59,10 @@ def confirm(attempt: Attempt, change: Change, newest: S) -> tuple[Published | No
 
 
 def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot) -> Published | None:
-    if newest.version <= _number(attempt):
-        return "won" if newest.version == _number(attempt) else None
+    if newest.version == _number(attempt):
+        return "won" if _is_ours(attempt, newest) else "lost"
+    if newest.version < _number(attempt):
+        return None
     above = [v for v in list_versions(newest.context) if v.version > _number(attempt)]
     if not above:
         return None
@@ -72,6 +84,14 @@ def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot) -> Publis
     taken = _identities(before) - _identities(ours)
     same = found.fields == ours.fields and found.config == ours.config and not taken & _identities(found)
     return "won" if same and _identities(ours) <= _identities(found) else "lost"
+
+
+def _is_ours(attempt: Attempt, newest: LanceSnapshot) -> bool:
+    """What a put-if-absent in the folder put there is ours. A manifest store's choice becomes final later, unless
+    somebody who does not know the store was faster."""
+    if store_name(newest.context) is None:
+        return True
+    return read_transaction(newest.context, newest.document) == parse(attempt.body, where=attempt.uri).transaction
 
 
 def is_followed(

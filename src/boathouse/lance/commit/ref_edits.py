@@ -16,9 +16,12 @@ from typing import Any, Literal
 
 from boathouse.bits.system import current
 from boathouse.errors import AlreadyExistsError, NotFoundError, StorageError, VersionNotFoundError
+from boathouse.lance.commit.confirmation import committer
 from boathouse.lance.commit.properties import MESSAGE, WRITE_ID
 from boathouse.lance.commit.transaction import sealed
-from boathouse.lance.manifests.versions import has_versions, list_versions, missing_version
+from boathouse.lance.external import opened
+from boathouse.lance.manifests.names import store_name
+from boathouse.lance.manifests.versions import has_manifests, list_versions, missing_version
 from boathouse.lance.operations.clone import cloned
 from boathouse.lance.refs import list_branches, of_branch, of_main, parse_tag, read_branches, ref_uri
 from boathouse.lance.snapshot import LanceSnapshot, load
@@ -85,7 +88,7 @@ def prepare(change: Change, edit: RefEdit, head: LanceSnapshot) -> Attempt:
 
 def _first_version(change: Change, ref: Ref, root: TableContext, head: LanceSnapshot) -> Attempt:
     context = of_branch(root, ref.name)
-    if has_versions(context) and _get(root.stores, ref_uri(root, ref.name, ref.type)) is None:
+    if has_manifests(context) and _get(root.stores, ref_uri(root, ref.name, ref.type)) is None:
         raise AlreadyExistsError(
             f"there are versions of a branch {ref.name!r} that is not listed, as after an interrupted creation or drop",
             where=context.location.uri,
@@ -104,8 +107,10 @@ def publish(attempt: Attempt, stores: Stores) -> Published:
     published = FileCommitter(stores).publish(attempt)
     if published != "won" or state.first is None:
         return published
+    branch = of_branch(state.root, state.ref.name)
     try:
-        begun = FileCommitter(stores).publish(state.first)
+        _forget(branch)
+        begun = committer(branch).publish(state.first)
     except StorageError:
         _remove(stores, attempt.uri)
         raise
@@ -143,10 +148,19 @@ def after_commit(attempt: Attempt, stores: Stores) -> None:
     assert isinstance(state, RefFile)
     if state.does != "drop" or state.ref.type == "tag":
         return
-    storage, folder = stores.resolve(of_branch(state.root, state.ref.name).location.uri)
+    branch = of_branch(state.root, state.ref.name)
+    storage, folder = stores.resolve(branch.location.uri)
     inside = [n for n in list_branches(state.root) if n.startswith(f"{state.ref.name}/")]
     kept = tuple(f"{stores.resolve(of_branch(state.root, name).location.uri)[1]}/" for name in inside)
     storage.delete([info.key for info in storage.list(folder) if not info.key.startswith(kept)])
+    _forget(branch)
+
+
+def _forget(branch: TableContext) -> None:
+    """A branch that is made or was dropped has no versions: a manifest store may have those of an earlier one with its
+    name, which pylance leaves there."""
+    if store_name(branch) is not None:
+        opened.store_of(branch).forget(branch.location.uri)
 
 
 def _root(head: LanceSnapshot) -> TableContext:

@@ -17,12 +17,14 @@ from boathouse.lance.commit.properties import properties_of
 from boathouse.lance.manifests import dictionaries, features
 from boathouse.lance.manifests.file import serialise
 from boathouse.lance.manifests.messages import Timestamp, Transaction, WriterVersion
+from boathouse.lance.manifests.names import store_name
 from boathouse.lance.manifests.versions import manifest_uri
+from boathouse.lance.new_files import put_new
 from boathouse.lance.operations.build import Build, Built
 from boathouse.lance.operations.known import CLONE, CREATE, ours
 from boathouse.lance.paths import TRANSACTIONS
 from boathouse.lance.snapshot import LanceSnapshot
-from boathouse.storage import PutMode, join
+from boathouse.storage import join
 from boathouse.table.attempt import Attempt
 from boathouse.table.change import Change
 from boathouse.table.context import TableContext
@@ -101,8 +103,12 @@ def check_writable(snapshot: LanceSnapshot) -> None:
             advice="copy the rows into a new table",
         )
     storage, _ = snapshot.stores.resolve(where)
-    if not storage.atomic_create:
-        raise UnsafeStorageError("this store cannot create a file atomically", where=where)
+    if store_name(snapshot.context) is None and not storage.atomic_create:
+        raise UnsafeStorageError(
+            "this store cannot create a file atomically",
+            where=where,
+            advice="use another store, or an external manifest store (the storage option manifest_store)",
+        )
 
 
 def prepare(change: Change, context: TableContext, head: LanceSnapshot | None = None) -> Attempt:
@@ -141,7 +147,7 @@ def sealed(change: Change, context: TableContext, built: Built, head: LanceSnaps
     if separate:
         uri = join(context.location.uri, TRANSACTIONS, name)
         storage, key = context.stores.resolve(uri)
-        storage.put(key, transaction.encode(), PutMode.CREATE)
+        put_new(storage, key, transaction.encode())
         side = (*side, uri)
     scheme = head.file.scheme if head is not None else "V2"
     return Attempt(

@@ -4,21 +4,23 @@ staged ones that are newer, which an external store may name as the newest versi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from boathouse.errors import CorruptTableError, NotFoundError
+from boathouse.lance.external.finish import repair
 from boathouse.lance.manifests import features
 from boathouse.lance.manifests.file import ManifestFile, parse, parse_header
+from boathouse.lance.manifests.names import final_name, numbered, store_name
 from boathouse.lance.manifests.versions import VERSIONS, parse_name
 from boathouse.lance.refs import TREE, of_main
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import LocalStorage, ObjectInfo, Storage, join
+from boathouse.table.context import TableContext
 
 _DETACHED: Final = re.compile(r"d\d+\.manifest")
-_STAGED: Final = re.compile(r"(\d+\.manifest)-.+")
 _REQUESTS: Final = 16
 """Manifests that are read at a time: they wait for the store."""
 _TOGETHER: Final = 64
@@ -26,7 +28,7 @@ _TOGETHER: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A manifest: its key, its version (None: detached or staged), its size, and whether it is staged."""
+    """A manifest: its key, its version (None: detached, or staged and newer), its size, and whether it is staged."""
 
     key: str
     version: int | None
@@ -65,25 +67,40 @@ def lines(snapshot: LanceSnapshot) -> Lines:
             root, _, name = info.key.rpartition("/")[0].rpartition("/")
             if name == VERSIONS:
                 found.setdefault(storage.uri(root), []).append(info)
-    kept = {root: tuple(_kept(infos)) for root, infos in found.items()}
+    kept = {root: tuple(_kept(context, root, infos)) for root, infos in found.items()}
     lines = Lines(own, kept.pop(own, ()), kept)
     if not any(k.version is not None and k.version >= snapshot.version for k in lines.own):
         raise CorruptTableError(f"version {snapshot.version} is not listed any more", where=own)
     return lines
 
 
-def _kept(infos: Sequence[ObjectInfo]) -> Iterator[Kept]:
+def _kept(context: TableContext, root: str, infos: Sequence[ObjectInfo]) -> Iterator[Kept]:
     versions = {info.key: found.version for info in infos if (found := parse_name(info.key)) is not None}
     newest = max(versions.values(), default=0)
+    staged = {info.key: version for info in infos if (version := _staged(info.key)) is not None}
+    named = _named(context, root, {key: version for key, version in staged.items() if version <= newest})
     for info in infos:
-        name = info.key.rpartition("/")[2]
-        staged = _STAGED.fullmatch(name)
         if info.key in versions:
             yield Kept(info.key, versions[info.key], info.size)
-        elif _DETACHED.fullmatch(name):
+        elif _DETACHED.fullmatch(info.key.rpartition("/")[2]):
             yield Kept(info.key, None, info.size)
-        elif staged is not None and (found := parse_name(staged[1])) is not None and found.version > newest:
+        elif staged.get(info.key, 0) > newest or info.key in named:
             yield Kept(info.key, None, info.size, staged=True)
+
+
+def _staged(key: str) -> int | None:
+    name = final_name(key.rpartition("/")[2])
+    found = None if name is None else numbered(name)
+    return None if found is None else found[0]
+
+
+def _named(context: TableContext, root: str, staged: Mapping[str, int]) -> frozenset[str]:
+    """Those that the table's manifest store names even though there are newer versions: if the final manifest is there,
+    the store is told so, and then names that."""
+    if not staged or store_name(context) is None:
+        return frozenset()
+    line = replace(context, location=replace(context.location, uri=root))
+    return repair(line, staged)
 
 
 Broken = Callable[[Kept, CorruptTableError], None]

@@ -6,26 +6,25 @@ versions (`d...`), staged names (`....manifest-{uuid}`) and the version hint are
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import TYPE_CHECKING, Final
 
 from boathouse.errors import CorruptTableError, VersionNotFoundError
+from boathouse.lance.manifests.names import MAX, Scheme, manifest_name, numbered, store_name
+from boathouse.lance.manifests.names import VERSIONS as VERSIONS
 from boathouse.storage import ObjectInfo, Storage, join
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
-Scheme = Literal["V1", "V2"]
-VERSIONS = "_versions"
-_NAME = re.compile(r"(\d{1,20})\.manifest")
-_MAX = (1 << 64) - 1
-_V2_DIGITS = 20
+if TYPE_CHECKING:
+    from boathouse.lance.external.store import Entry
+
 FEW = 16
 """So many of the newest files are looked at on a disk."""
-_AFTER_V2 = f"{_MAX}.manifest0"
+_AFTER_V2: Final = f"{MAX}.manifest0"
 """Sorts after every V2 name."""
 
 
@@ -40,36 +39,32 @@ class VersionFile:
     size: int | None = None
 
 
-def manifest_name(version: int, scheme: Scheme) -> str:
-    return f"{version}.manifest" if scheme == "V1" else f"{_MAX - version:020}.manifest"
-
-
 def manifest_uri(location: Location, version: int, scheme: Scheme) -> str:
     return join(location.uri, VERSIONS, manifest_name(version, scheme))
 
 
 def parse_name(key: str, etag: str | None = None, size: int | None = None) -> VersionFile | None:
     """The version that a key of `_versions` names; None if it is not of the main line."""
-    found = _NAME.fullmatch(key.rpartition("/")[2])
-    if found is None:
-        return None
-    digits = found[1]
-    if len(digits) == _V2_DIGITS:
-        version = _MAX - int(digits)
-        return VersionFile(version, "V2", key, etag, size) if version >= 0 else None
-    return VersionFile(int(digits), "V1", key, etag, size)
+    found = numbered(key.rpartition("/")[2])
+    return None if found is None else VersionFile(found[0], found[1], key, etag, size)
 
 
 def list_versions(context: TableContext) -> tuple[VersionFile, ...]:
-    """Every retained version, newest first. Raises CorruptTableError if both naming schemes are in use."""
+    """Every retained version, newest first. Raises CorruptTableError if both naming schemes are in use, or an external
+    store names a newer version that is not there; what that store raises."""
+    agreed = _agreed(context)
     storage, folder = _folder(context)
-    found = _parsed(storage.list(folder))
-    _one_scheme(found, context.location)
-    return tuple(sorted(found, key=lambda v: -v.version))
+    return _checked(context, _parsed(storage.list(folder)), agreed)
 
 
 def has_versions(context: TableContext) -> bool:
     """Whether there is a manifest, under a name of either scheme; the listing ends at the first one."""
+    _agreed(context)
+    return has_manifests(context)
+
+
+def has_manifests(context: TableContext) -> bool:
+    """`has_versions` by the folder alone, whatever an external store says."""
     storage, folder = _folder(context)
     return any(parse_name(info.key) is not None for info in storage.list(folder))
 
@@ -80,6 +75,7 @@ def recent(context: TableContext) -> tuple[VersionFile, ...]:
     With V2 names the first entry is the newest, so the first ones are enough; whether V1 names follow is checked only
     if there are more. A disk is asked for the names, and then about these files; another store for a page.
     """
+    agreed = _agreed(context)
     storage, folder = _folder(context)
     if storage.page < FEW:
         found = _parsed(storage.list_dir(folder, _newest_names)[1])
@@ -90,8 +86,37 @@ def recent(context: TableContext) -> tuple[VersionFile, ...]:
         if len(page) == storage.page:
             alone = found and all(v.scheme == "V2" for v in found)
             found += _parsed(storage.list(folder, start_after=f"{folder}/{_AFTER_V2}") if alone else infos)
+    return _checked(context, found, agreed)
+
+
+def _agreed(context: TableContext) -> Entry | None:
+    """The newest version of the external store that the table has, made final before the folder is listed."""
+    if store_name(context) is None:
+        return None
+    # Not loaded for the tables without one, which are nearly all.
+    from boathouse.lance.external.finish import settle  # noqa: PLC0415
+
+    return settle(context)
+
+
+def _checked(context: TableContext, found: list[VersionFile], agreed: Entry | None) -> tuple[VersionFile, ...]:
     _one_scheme(found, context.location)
-    return tuple(sorted(found, key=lambda v: -v.version))
+    listed = tuple(sorted(found, key=lambda v: -v.version))
+    if agreed is None:
+        return listed
+    if not listed or listed[0].version < agreed.version:
+        raise CorruptTableError(
+            f"the manifest store {store_name(context)} has version {agreed.version}, which is not in the folder",
+            where=agreed.uri,
+            advice="restore the folder; if the table was removed, remove its entries from the store too",
+        )
+    size = listed[0].size
+    if listed[0].version == agreed.version and None not in (size, agreed.size) and size != agreed.size:
+        raise CorruptTableError(
+            f"a manifest of {size} bytes, which by the manifest store {store_name(context)} has {agreed.size}",
+            where=agreed.uri,
+        )
+    return listed
 
 
 def _newest_names(names: Sequence[str]) -> list[str]:

@@ -13,8 +13,9 @@ from boathouse.lance.manifests.indices import IndexSection
 from boathouse.lance.manifests.messages import BasePath, Clone, DataFragment
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
 from boathouse.lance.operations.build import Build, Built
+from boathouse.lance.paths import base_root
 from boathouse.lance.snapshot import LanceSnapshot
-from boathouse.storage import absolute, uris
+from boathouse.storage import uris
 from boathouse.table.change import Change
 from boathouse.table.edits import CloneTable
 from boathouse.table.verdict import Verdict
@@ -69,7 +70,7 @@ def _base(source: LanceSnapshot) -> tuple[int, tuple[BasePath, ...]]:
     """The id of the source's folder among the base paths, and these."""
     known, root = source.manifest.base_paths, source.location.uri
     for path in known:
-        if path.is_dataset_root and absolute(path.path) == root:
+        if path.is_dataset_root and base_root(path) == root:
             return path.id, known
     id = max((p.id for p in known), default=-1) + 1
     return id, (*known, BasePath(id=id, name=source.manifest.branch, is_dataset_root=True, path=_spelt(root)))
