@@ -348,6 +348,19 @@ def test_a_version_that_cannot_be_made_final_is_not_read(kit, what):
         assert ids(kit.open()) == [1, 2]
 
 
+def test_a_reader_that_others_have_overtaken(kit, monkeypatch):
+    """It was told of version 2 before that was final; now it has expired."""
+    kit.create(row(1))
+    die_before(kit, "copy", row(2))
+    early = kit.store.latest(kit.location.uri)
+    kit.open().append(row(3))
+    kit.open().expire_snapshots(older_than="2100-01-01", retain_last=1)
+    store, answers = failing(monkeypatch, kit.store), [early]
+    store.latest = lambda base: answers.pop() if answers else kit.store.latest(base)
+    assert ids(kit.open()) == [1, 2, 3] and not answers
+    assert kit.names() == [manifest_name(3, "V2")]
+
+
 @pytest.mark.spec("L-077")
 def test_a_final_manifest_that_is_not_what_the_store_says(kit):
     kit.create(row(1)).append(row(2))

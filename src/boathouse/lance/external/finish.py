@@ -29,7 +29,16 @@ def settle(context: TableContext) -> Entry | None:
     """
     store = opened.store_of(context)
     entry = store.latest(context.location.uri)
-    return None if entry is None else finish(context, store, entry)[0]
+    while entry is not None:
+        try:
+            return finish(context, store, entry)[0]
+        except CorruptTableError:
+            # Others may have finished it and gone on, so that its files have expired since.
+            newer = store.latest(context.location.uri)
+            if newer == entry:
+                raise
+            entry = newer
+    return None
 
 
 def finish(
