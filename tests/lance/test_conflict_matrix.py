@@ -4,6 +4,8 @@ which rows are left."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import pytest
 
 from .conflicts import (
@@ -29,11 +31,20 @@ THEIR_FIRSTS = (*FIRSTS, "columns")
 THEIR_LATERS = (*dict.fromkeys(later for later, _ in REFERENCE), "columns")
 
 
+def cells(laters: Iterable[str], firsts: Sequence[str]) -> list:
+    """Every pair, with row ids that stay and without. Of each second commit one is not slow."""
+    found = []
+    for row, later in enumerate(laters):
+        for column, first in enumerate(firsts):
+            for stable in (False, True):
+                slow = (row * 3 + 1) % len(firsts) != column or stable == (row % 2 == 0)
+                id = f"{later}-after-{first}{'-stable' if stable else ''}"
+                found.append(pytest.param(later, first, stable, id=id, marks=[pytest.mark.slow] if slow else []))
+    return found
+
+
 @pytest.mark.spec("L-070")
-@pytest.mark.few(10)
-@pytest.mark.parametrize("later", HERE)
-@pytest.mark.parametrize("first", HERE)
-@pytest.mark.parametrize("stable", [False, True], ids=["", "stable"])
+@pytest.mark.parametrize(("later", "first", "stable"), cells(HERE, HERE))
 def test_ours_after_ours(kit, later, first, stable):
     create(kit.uri, stable)
     with kit.overtaken_by(lambda: ours(kit.uri, first, "first")()):
@@ -44,10 +55,7 @@ def test_ours_after_ours(kit, later, first, stable):
 
 
 @pytest.mark.spec("L-070", "L-071")
-@pytest.mark.few(15)
-@pytest.mark.parametrize("later", HERE)
-@pytest.mark.parametrize("first", THEIR_FIRSTS)
-@pytest.mark.parametrize("stable", [False, True], ids=["", "stable"])
+@pytest.mark.parametrize(("later", "first", "stable"), cells(HERE, THEIR_FIRSTS))
 def test_ours_after_theirs(kit, later, first, stable):
     create(kit.uri, stable)
     with kit.overtaken_by(lambda: theirs(kit.uri, first, "first")()):
@@ -58,10 +66,7 @@ def test_ours_after_theirs(kit, later, first, stable):
 
 
 @pytest.mark.spec("L-070", "L-071")
-@pytest.mark.few(13)
-@pytest.mark.parametrize("later", THEIR_LATERS)
-@pytest.mark.parametrize("first", HERE)
-@pytest.mark.parametrize("stable", [False, True], ids=["", "stable"])
+@pytest.mark.parametrize(("later", "first", "stable"), cells(THEIR_LATERS, HERE))
 def test_theirs_after_ours(kit, later, first, stable):
     create(kit.uri, stable)
     stale = theirs(kit.uri, later, "later")
@@ -72,10 +77,7 @@ def test_theirs_after_ours(kit, later, first, stable):
     check(kit, after(state, later, "later", by_us=False) if verdict == REBASED else state)
 
 
-@pytest.mark.few(5)
-@pytest.mark.parametrize("later", THEIR_LATERS)
-@pytest.mark.parametrize("first", THEIR_FIRSTS)
-@pytest.mark.parametrize("stable", [False, True], ids=["", "stable"])
+@pytest.mark.parametrize(("later", "first", "stable"), cells(THEIR_LATERS, THEIR_FIRSTS))
 def test_theirs_after_theirs(kit, later, first, stable):
     """The table of verdicts is what pylance does."""
     create(kit.uri, stable)

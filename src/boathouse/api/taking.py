@@ -9,11 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.api.arguments import located
-from boathouse.api.engines import LOCAL
+from boathouse.api.conditions import Condition, condition
+from boathouse.api.engines import LOCAL, engine_for, zone_of
+from boathouse.api.neighbours import asked
 from boathouse.api.selected import chosen, parted
 from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
+from boathouse.expr.resolve import bind_predicate
 from boathouse.ops.handle import Handle
+from boathouse.ops.nearest import DISTANCE, nearest_rows
 from boathouse.ops.taken import rows_identified, rows_numbered
 from boathouse.table.features import RandomAccess, required
 from boathouse.table.features.random_access import Numbers
@@ -23,6 +27,8 @@ class Taking:
     """The part of Table for rows that are read one by one."""
 
     _handle: Handle
+    _spark: Any
+    _timezone: str | None
 
     @located
     def take(self, positions: Any = None, columns: Sequence[str] | None = None, *, row_ids: Any = None) -> pa.Table:
@@ -73,6 +79,49 @@ class Taking:
             raise InvalidArgumentError(f"{n} rows of a version that has {rows}", advice=f"ask for at most {rows}")
         random = np.random.default_rng(system.current().uuid4().int if seed is None else seed)
         return self.take(random.choice(rows, n, replace=False), columns)
+
+    @located
+    def nearest(
+        self,
+        column: str,
+        query: Any,
+        k: int = 10,
+        where: Condition | None = None,
+        metric: str = "l2",
+        columns: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """The `k` rows whose vectors are nearest to `query`, nearest first, with their distance as the last column,
+        `_distance`. Every vector is compared, without an index. For Lance.
+
+        `column` holds vectors of one length: of floats, or of integers of 8 bits. `query` is one more, as a sequence of
+        numbers or an array; it is rounded to the type of the floats. `metric` is `l2`, the square of the Euclidean
+        distance, `cosine`, 1 less the cosine of the angle, `dot`, 1 less the product, or `hamming`, the bits that
+        differ between vectors of `uint8`. Rows are left out whose vector is null or has no distance, as with NaN in it,
+        and those that do not satisfy `where`, so fewer than `k` may remain; of rows as far the first ones of a scan are
+        taken. `columns` are those of `scan`, all by default. With a Spark session vectors are compared by executors.
+
+        Raises InvalidArgumentError for a column without vectors, a query of another length, and rows that already have
+        a column `_distance`, ColumnNotFoundError, ExpressionError, EvaluationError, UnsupportedFeatureError for other
+        formats, MissingFileError, CorruptTableError, StorageError.
+
+        >>> t = bh.create("lake/words", "word string, v vector<float,2>", format="lance")
+        >>> done = t.append([{"word": "up", "v": [0, 1]}, {"word": "down", "v": [0, -1]}, {"word": "on", "v": [1, 0]}])
+        >>> t.nearest("v", [0.1, 1], k=2, columns=["word"]).column("word").to_pylist()
+        ['up', 'on']
+        """
+        snapshot, engine = self._handle.snapshot, engine_for(None, self._spark)
+        required(snapshot, RandomAccess, "nearest")
+        name, wanted = asked(snapshot.schema, column, query, k, metric)
+        output = [f.name for f in snapshot.schema.fields] if columns is None else chosen(snapshot.schema, columns)
+        if DISTANCE in output:
+            raise InvalidArgumentError(f"a column `{DISTANCE}`, which the distances are in", advice="pass columns=")
+        stored, hidden = parted(snapshot.schema, output)
+        bound = None
+        if where is not None:
+            zone = zone_of(engine, self._timezone, self._spark)
+            bound = bind_predicate(condition(where), snapshot.schema, zone)
+        found = nearest_rows(snapshot, engine, name, wanted, bound, stored, hidden, reader=LOCAL)
+        return found.select([*output, DISTANCE])
 
 
 def _integers(name: str, given: Any) -> Numbers:

@@ -64,6 +64,10 @@ class LancePlaces:
     def by_id(self, ids: Numbers) -> Places:
         return self._index.find(ids) if has_stable_row_ids(self.snapshot.manifest) else self.by_address(ids)
 
+    def by_place(self, units: Numbers, positions: Numbers) -> Places:
+        order = np.argsort(self._ids)
+        return Places(order[np.searchsorted(self._ids, units, sorter=order)], positions, np.arange(len(units)))
+
     def plan(self, units: Numbers, columns: Sequence[str] | None, hidden: Sequence[str]) -> ScanPlan:
         snapshot, where = self.snapshot, self.snapshot.location.uri
         lineage = LINEAGE if has_stable_row_ids(snapshot.manifest) else {}

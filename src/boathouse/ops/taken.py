@@ -29,7 +29,7 @@ def rows_numbered(
             where=str(snapshot.context.location),
             advice="number rows from 0, in the order of a scan",
         )
-    return _read(access, engine, access.by_number(numbers), columns, hidden)
+    return rows_at(access, engine, access.by_number(numbers), columns, hidden)
 
 
 def rows_identified(
@@ -37,10 +37,10 @@ def rows_identified(
 ) -> pa.Table:
     """A row for each id that a row has."""
     access = required(snapshot, RandomAccess, "take")
-    return _read(access, engine, access.by_id(ids), columns, hidden)
+    return rows_at(access, engine, access.by_id(ids), columns, hidden)
 
 
-def _read(
+def rows_at(
     access: RandomAccess, engine: Engine, places: Places, columns: Sequence[str] | None, hidden: Sequence[str]
 ) -> pa.Table:
     """Each row is read once, in the order of the files, and then put where it is asked for."""

@@ -39,5 +39,8 @@ class RandomAccess(Protocol):
         """The places of rows by their ids; an id that no row has any more, or yet, has none. Raises CorruptTableError
         for ids that two rows have."""
 
+    def by_place(self, units: Numbers, positions: Numbers) -> Places:
+        """The places of rows by their `_unit` and `_pos`, as a scan of the version gives them."""
+
     def plan(self, units: Numbers, columns: Sequence[str] | None, hidden: Sequence[str]) -> ScanPlan:
         """These units alone, with every row; places do not name deleted ones."""
