@@ -175,7 +175,8 @@ TRAITS: Final = {
         Traits(
             format="lance",
             offers=OF_STORED
-            | {f.Clonable, f.ColumnFiles, f.Expiry, f.Orphans, f.RandomAccess, f.Refs, f.Restorable, f.VersionFiles},
+            | {f.Blobs, f.Clonable, f.ColumnFiles, f.Expiry, f.Orphans, f.RandomAccess, f.Refs, f.Restorable}
+            | {f.VersionFiles},
             document=".manifest",
             data_folder="data",
             data_suffix=".lance",

@@ -96,6 +96,7 @@ CALLS = {
     "remove_orphan_files": (features.Orphans, lambda t, other: t.remove_orphan_files()),
     "take": (features.RandomAccess, lambda t, other: t.take([])),
     "sample": (features.RandomAccess, lambda t, other: t.sample(0)),
+    "take_blobs": (features.Blobs, lambda t, other: t.take_blobs("b", [])),
     "nearest": (features.RandomAccess, lambda t, other: t.nearest("v", [0.5])),
     "vacuum": (features.Retention, lambda t, other: t.vacuum()),
 }

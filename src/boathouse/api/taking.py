@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from boathouse.api.arguments import located
+from boathouse.api.blob_file import BlobFile
 from boathouse.api.conditions import Condition, condition
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.neighbours import asked
@@ -16,11 +17,13 @@ from boathouse.api.selected import chosen, parted
 from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.resolve import bind_predicate
+from boathouse.ops.blobs import blobs_of
 from boathouse.ops.handle import Handle
 from boathouse.ops.nearest import DISTANCE, nearest_rows
 from boathouse.ops.taken import rows_identified, rows_numbered
-from boathouse.table.features import RandomAccess, required
+from boathouse.table.features import Blobs, RandomAccess, required
 from boathouse.table.features.random_access import Numbers
+from boathouse.table.tasks import version_words
 
 
 class Taking:
@@ -49,15 +52,35 @@ class Taking:
         >>> t.take([70, 3, 3], columns=["name"]).to_pydict()
         {'name': ['p70', 'p3', 'p3']}
         """
-        if (positions is None) == (row_ids is None):
-            raise InvalidArgumentError("take needs positions or row_ids", advice="pass one of them")
+        numbers, ids = _asked("take", positions, row_ids)
         snapshot = self._handle.snapshot
         output = None if columns is None else chosen(snapshot.schema, columns)
         stored, hidden = (None, ()) if output is None else parted(snapshot.schema, output)
-        asked = _integers("positions" if row_ids is None else "row_ids", positions if row_ids is None else row_ids)
-        read = rows_numbered if row_ids is None else rows_identified
-        found = read(snapshot, LOCAL, asked, stored, hidden)
+        if numbers is not None:
+            found = rows_numbered(snapshot, LOCAL, numbers, stored, hidden)
+        else:
+            found = rows_identified(snapshot, LOCAL, ids, stored, hidden)
         return found.select(output) if hidden and output is not None else found
+
+    @located
+    def take_blobs(self, column: str, positions: Any = None, *, row_ids: Any = None) -> list[BlobFile | None]:
+        """The values of a blob column in the rows at these positions, or with these ids, as files that fetch what is
+        read of them, in the order asked for; None for null. For Lance, whose scans give of a blob where it is.
+
+        `positions` and `row_ids` are those of `take`. Values are found in the data file, beside it, and in the files
+        that others have named by a URI.
+
+        Raises InvalidArgumentError for a column without blobs and a position that no row has, ColumnNotFoundError,
+        ForeignPathError for a URI in another kind of store, UnsupportedFeatureError for other formats,
+        MissingFileError, CorruptTableError, StorageError.
+        """
+        numbers, ids = _asked("take_blobs", positions, row_ids)
+        snapshot = self._handle.snapshot
+        required(snapshot, Blobs, "take_blobs")
+        found = blobs_of(snapshot, LOCAL, snapshot.schema.field(column).name, numbers, ids)
+        version = version_words(snapshot.version, snapshot.location.uri)
+        stores = snapshot.context.stores
+        return [None if span is None else BlobFile(stores, span, version) for span in found]
 
     @located
     def sample(self, n: int, columns: Sequence[str] | None = None, *, seed: int | None = None) -> pa.Table:
@@ -104,10 +127,10 @@ class Taking:
         a column `_distance`, ColumnNotFoundError, ExpressionError, EvaluationError, UnsupportedFeatureError for other
         formats, MissingFileError, CorruptTableError, StorageError.
 
-        >>> t = bh.create("lake/words", "word string, v vector<float,2>", format="lance")
-        >>> done = t.append([{"word": "up", "v": [0, 1]}, {"word": "down", "v": [0, -1]}, {"word": "on", "v": [1, 0]}])
-        >>> t.nearest("v", [0.1, 1], k=2, columns=["word"]).column("word").to_pylist()
-        ['up', 'on']
+        >>> t = bh.create("lake/words", "word string, v vector<double,2>", format="lance")
+        >>> done = t.append([{"word": "up", "v": [0.0, 1.0]}, {"word": "on", "v": [1.0, 0.0]}])
+        >>> t.nearest("v", [0.1, 1], k=1, columns=["word"]).column("word").to_pylist()
+        ['up']
         """
         snapshot, engine = self._handle.snapshot, engine_for(None, self._spark)
         required(snapshot, RandomAccess, "nearest")
@@ -119,9 +142,18 @@ class Taking:
         bound = None
         if where is not None:
             zone = zone_of(engine, self._timezone, self._spark)
-            bound = bind_predicate(condition(where), snapshot.schema, zone)
+            bound = bind_predicate(condition(where, snapshot.schema), snapshot.schema, zone)
         found = nearest_rows(snapshot, engine, name, wanted, bound, stored, hidden, reader=LOCAL)
         return found.select([*output, DISTANCE])
+
+
+def _asked(what: str, positions: Any, row_ids: Any) -> tuple[Numbers, None] | tuple[None, Numbers]:
+    """The positions, or the ids. Raises InvalidArgumentError for both, none, or what is no integer."""
+    if (positions is None) == (row_ids is None):
+        raise InvalidArgumentError(f"{what} needs positions or row_ids", advice="pass one of them")
+    if row_ids is None:
+        return _integers("positions", positions), None
+    return None, _integers("row_ids", row_ids)
 
 
 def _integers(name: str, given: Any) -> Numbers:

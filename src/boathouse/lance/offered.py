@@ -10,7 +10,8 @@ from boathouse.table import features
 from boathouse.table.snapshot import Feature
 
 Offered = (
-    features.Clonable
+    features.Blobs
+    | features.Clonable
     | features.ColumnFiles
     | features.CommitRecords
     | features.Examination
@@ -33,6 +34,10 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
     """`Target.offers`."""
     found: Offered | None = None
     match feature:
+        case features.Blobs:
+            from boathouse.lance.blobs import LanceBlobs
+
+            found = LanceBlobs(table)
         case features.Clonable:
             from boathouse.lance.cloning import LanceClone
 

@@ -21,7 +21,13 @@ def rows_numbered(
     snapshot: Snapshot, engine: Engine, numbers: Numbers, columns: Sequence[str] | None, hidden: Sequence[str]
 ) -> pa.Table:
     """A row for each number. Raises InvalidArgumentError for one that no row has."""
-    access = required(snapshot, RandomAccess, "take")
+    access, places = places_numbered(snapshot, numbers, "take")
+    return rows_at(access, engine, places, columns, hidden)
+
+
+def places_numbered(snapshot: Snapshot, numbers: Numbers, what: str) -> tuple[RandomAccess, Places]:
+    """The place of each number. Raises InvalidArgumentError for one that no row has."""
+    access = required(snapshot, RandomAccess, what)
     outside = numbers[(numbers < 0) | (numbers >= access.rows)]
     if len(outside):
         raise InvalidArgumentError(
@@ -29,7 +35,7 @@ def rows_numbered(
             where=str(snapshot.context.location),
             advice="number rows from 0, in the order of a scan",
         )
-    return rows_at(access, engine, access.by_number(numbers), columns, hidden)
+    return access, access.by_number(numbers)
 
 
 def rows_identified(

@@ -3,6 +3,7 @@
 
 from boathouse.table.features.adoption import Adoption
 from boathouse.table.features.base import not_offered, required
+from boathouse.table.features.blobs import Blobs
 from boathouse.table.features.change_files import ChangeFiles
 from boathouse.table.features.cherry_picks import CherryPicks, Picked
 from boathouse.table.features.clone import Clonable
@@ -35,6 +36,7 @@ from boathouse.table.features.staging import Staging
 __all__ = [
     "PROVIDER",
     "Adoption",
+    "Blobs",
     "ChangeFiles",
     "CherryPicks",
     "Clonable",
