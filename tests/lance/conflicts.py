@@ -51,7 +51,10 @@ _GRID = {
 REFERENCE = {(later, first): v for later, row in _GRID.items() for first, v in zip(FIRSTS, row.split(), strict=True)}
 """By the commit that comes second, planned on the version before, and the one that came first."""
 
-HERE = ("append", "delete", "update", "overwrite", "rewrite", "merge", "columns", "project", "restore", "update_config")
+HERE = (
+    "append", "delete", "update", "overwrite", "create_index", "rewrite", "merge", "columns", "project", "restore",
+    "update_config",
+)  # fmt: skip
 """Those that are made here; `columns` is a merge that has values."""
 
 _ON_THE_HEAD = "it is built on the fields and fragments of the head, so nothing of it is lost"
@@ -183,6 +186,8 @@ def ours(uri: str, operation: str, side: str) -> Callable[[], Any]:
             return lambda: t.update({"v": "v + 1000"}, where=f"id = {updated}")
         case "overwrite":
             return lambda: t.overwrite(rows_from(overwritten, 4))
+        case "create_index":
+            return lambda: t.create_index("v", name=f"{side}_idx")
         case "rewrite":
             return t.optimize
         case "merge":

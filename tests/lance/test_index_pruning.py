@@ -181,7 +181,7 @@ class History:
                 dataset.create_scalar_index(name, IndexConfig(kind, options), name=f"{name} {kind}")
 
     def step(self) -> None:
-        action = self.rng.choice(["append", "delete", "update", "compact", "optimize", "deferred", "remove"])
+        action = self.rng.choice(["append", "delete", "update", "compact", "optimize", "deferred", "remove", "index"])
         getattr(self, action)(self.rng.random() < 0.5)
 
     def append(self, ours: bool) -> None:
@@ -224,8 +224,15 @@ class History:
         if not self.kit.dataset().has_stable_row_ids and self.rng.random() < 0.4:
             self.kit.dataset().optimize.compact_files(defer_index_remap=True)
 
-    def optimize(self, _: bool) -> None:
-        self.kit.dataset().optimize.optimize_indices()
+    def optimize(self, ours: bool) -> None:
+        self.kit.open().optimize_indices() if ours else self.kit.dataset().optimize.optimize_indices()
+
+    def index(self, ours: bool) -> None:
+        kind, name = self.rng.choice([*KINDS]), self.rng.choice(["i64", "f64", "few"])
+        if ours:
+            self.kit.open().create_index(name, kind, f"{name} {kind}", replace=True)
+        else:
+            self.kit.dataset().create_scalar_index(name, kind.upper(), name=f"{name} {kind}", replace=True)
 
 
 @pytest.mark.spec("L-003")
@@ -235,6 +242,13 @@ def test_histories_by_turns(kit, seed):
     for _ in range(6):
         history.step()
         compare(kit.open(), history.rng, ["i64", "f64", "few"], 1)
+    for name in ("i64", "few"):
+        for value in kit.dataset().to_table([name]).column(name).unique().drop_null()[2:5].to_pylist():
+            where = f"{name} = {value!r}"
+            without = kit.dataset().scanner(["i"], filter=where, use_scalar_index=False).to_table()
+            assert sorted(kit.dataset().to_table(["i"], filter=where)["i"].to_pylist()) == sorted(
+                without["i"].to_pylist()
+            )
 
 
 def large(uri: str, kind: str, n: int = 40_000) -> pa.Table:

@@ -31,6 +31,7 @@ PARTS = {
     features.Rewritable,
     features.RewrittenPaths,
     features.Step,
+    features.WantedIndex,
 }
 """What features give."""
 ALL = [f for name in features.__all__ if isinstance(f := getattr(features, name), type) and f not in PARTS]

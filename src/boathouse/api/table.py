@@ -28,6 +28,7 @@ from boathouse.api.detail import detail, files_table, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.examining import Examining
 from boathouse.api.features import Features
+from boathouse.api.indices import Indices
 from boathouse.api.inspect import Inspect
 from boathouse.api.maintenance import Maintenance
 from boathouse.api.merge import MergeBuilder, key_columns, same_keys
@@ -72,6 +73,7 @@ class Table(
     Constraints,
     Features,
     Statistics,
+    Indices,
     Taking,
     Examining,
     Description,

@@ -16,6 +16,7 @@ Offered = (
     | features.CommitRecords
     | features.Examination
     | features.Expiry
+    | features.Indices
     | features.LiveFiles
     | features.MetadataTables
     | features.Orphans
@@ -58,6 +59,10 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.lance.maintain.expiry import LanceExpiry
 
             found = LanceExpiry(table)
+        case features.Indices:
+            from boathouse.lance.indices.creation import LanceIndices
+
+            found = LanceIndices(table)
         case features.LiveFiles:
             from boathouse.lance.history import LanceLiveFiles
 

@@ -42,6 +42,8 @@ Operation = Literal[
     "alter-columns",
     "set-properties",
     "statistics",
+    "create-index",
+    "drop-index",
     "backfill",
     "add-constraint",
     "drop-constraint",

@@ -36,12 +36,14 @@ from boathouse.table.edits import (
     CloneTable,
     CreateTable,
     DropColumn,
+    DropIndex,
     RemoveAll,
     RemoveFiles,
     RenameColumn,
     ReplaceSchema,
     RestoreTo,
     SetDeletes,
+    SetIndex,
     SetNullable,
     SetProperties,
     SetTransaction,
@@ -68,6 +70,8 @@ _OFFERED = (
     AddColumnFiles,
     SetNullable,
     SetProperties,
+    SetIndex,
+    DropIndex,
     RestoreTo,
 )
 

@@ -144,8 +144,8 @@ class LanceWriter:
             self._write(b"\0" * pad)
         return self._write(data)
 
-    def close(self) -> FileSummary:
-        """Writes the remaining rows and the footer."""
+    def close(self, buffers: Sequence[bytes] = ()) -> FileSummary:
+        """Writes the remaining rows, global buffers after that of the schema, and the footer."""
         if self._closed:
             raise InvalidArgumentError("the file is already closed")
         self._closed = True
@@ -158,7 +158,7 @@ class LanceWriter:
         metadata = {k.decode(): v for k, v in (self._schema.metadata or {}).items()}
         schema = SchemaMessage(fields=flatten(self._nodes), metadata=metadata)
         descriptor = m.FileDescriptor(schema=schema, length=self._rows).encode()
-        global_at = self._write_aligned(descriptor)
+        kept = [(self._write_aligned(data), len(data)) for data in (descriptor, *buffers)]
         values = _direct("/lance.encodings.ColumnEncoding", m.ColumnEncoding(values=Message()).encode())
         table = []
         for pages in (pages for column in self._columns for pages in column.pages):
@@ -166,11 +166,9 @@ class LanceWriter:
             table.append((self._write(raw), len(raw)))
         columns_at = table[0][0] if table else self._position
         table_at = self._write(b"".join(struct.pack("<QQ", *entry) for entry in table))
-        globals_at = self._write(struct.pack("<QQ", global_at, len(descriptor)))
-        self._write(
-            struct.pack("<QQQIIHH", columns_at, table_at, globals_at, 1, len(table), *_FOOTER_VERSIONS[self._version])
-            + MAGIC
-        )
+        globals_at = self._write(b"".join(struct.pack("<QQ", *entry) for entry in kept))
+        numbers = (len(kept), len(table), *_FOOTER_VERSIONS[self._version])
+        self._write(struct.pack("<QQQIIHH", columns_at, table_at, globals_at, *numbers) + MAGIC)
         ids = [owner.id for column in self._columns for owner in column.owners]
         return FileSummary(self._rows, self._position, ids, list(range(len(ids))), self._version)
 

@@ -12,7 +12,7 @@ from boathouse.arrow.filesystem import DataFiles, data_files
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import deserialize32
 from boathouse.lance.file.reader import LanceFile
-from boathouse.lance.file.schema import Node, tree
+from boathouse.lance.file.schema import Node, arrow_type, tree
 from boathouse.lance.manifests.indices import INDICES, IndexMetadata, IndexSection
 from boathouse.lance.paths import base_uri
 from boathouse.lance.read import plain_array
@@ -94,4 +94,8 @@ def usable(snapshot: LanceSnapshot) -> Iterator[StoredIndex]:
 def indexable(snapshot: LanceSnapshot) -> Mapping[int, Node]:
     """The top-level columns, by id, whose values indices have as the table has them."""
     nodes = tree(snapshot.manifest.fields, where=snapshot.location.uri)
-    return {n.id: n for n in nodes if not n.children and not n.extension and not n.is_blob}
+    return {n.id: n for n in nodes if not n.extension and not n.is_blob and _is_simple(arrow_type(n))}
+
+
+def _is_simple(kind: pa.DataType) -> bool:
+    return not pa.types.is_nested(kind) and not pa.types.is_null(kind)

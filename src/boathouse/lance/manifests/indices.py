@@ -55,5 +55,15 @@ class IndexMetadata(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ZoneMapDetails(Message):
+    """`wide`: strings, binaries and decimals have bounds, which early writers left out; `null_bitmap`: the file has the
+    set of the rows that are null."""
+
+    rows_per_zone: int = scalar(1, "uint64")
+    wide: int | None = scalar(2, "uint32", optional=True)
+    null_bitmap: int | None = scalar(3, "uint32", optional=True)
+
+
+@dataclass(frozen=True, kw_only=True)
 class IndexSection(Message):
     indices: tuple[IndexMetadata, ...] = repeated(1, IndexMetadata)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from boathouse.bits.protobuf import Message, mapping, nested, repeated, scalar
 from boathouse.lance.file.fields import Field
+from boathouse.lance.manifests.indices import IndexMetadata
 
 ARROW_ARRAY, BITMAP = 0, 1
 """DeletionFile.file_type."""
@@ -276,6 +277,12 @@ class DataReplacement(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CreateIndex(Message):
+    new_indices: tuple[IndexMetadata, ...] = repeated(1, IndexMetadata)
+    removed_indices: tuple[IndexMetadata, ...] = repeated(2, IndexMetadata)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Clone(Message):
     is_shallow: bool = scalar(1, "bool")
     ref_name: str = scalar(2, "string")
@@ -314,7 +321,7 @@ class Transaction(Message):
     append: Append | None = nested(100, Append, oneof="operation")
     delete: Delete | None = nested(101, Delete, oneof="operation")
     overwrite: Overwrite | None = nested(102, Overwrite, oneof="operation")
-    create_index: Message | None = nested(103, Message, oneof="operation")
+    create_index: CreateIndex | None = nested(103, CreateIndex, oneof="operation")
     rewrite: Rewrite | None = nested(104, Rewrite, oneof="operation")
     merge: Merge | None = nested(105, Merge, oneof="operation")
     restore: Restore | None = nested(106, Restore, oneof="operation")

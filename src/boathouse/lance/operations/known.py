@@ -12,8 +12,8 @@ from boathouse.lance.operations.clone import CloneOperation
 from boathouse.lance.operations.columns import MergeOperation
 from boathouse.lance.operations.config import UpdateConfigOperation
 from boathouse.lance.operations.delete import DeleteOperation
+from boathouse.lance.operations.indices import CreateIndexOperation
 from boathouse.lance.operations.others import (
-    CreateIndexOperation,
     DataReplacementOperation,
     ReserveFragmentsOperation,
     UpdateBasesOperation,
@@ -28,12 +28,12 @@ from boathouse.table.change import Change
 CREATE: Final = CreateOperation()
 CLONE: Final = CloneOperation()
 _OURS: Final[tuple[OurOperation, ...]] = (
-    RewriteOperation(), OverwriteOperation(), DeleteOperation(), UpdateOperation(), AppendOperation(),
-    MergeOperation(), ProjectOperation(), RestoreOperation(), UpdateConfigOperation(), CLONE,
+    CreateIndexOperation(), RewriteOperation(), OverwriteOperation(), DeleteOperation(), UpdateOperation(),
+    AppendOperation(), MergeOperation(), ProjectOperation(), RestoreOperation(), UpdateConfigOperation(), CLONE,
 )  # fmt: skip
-"""In this order: a change that keeps the rows is a rewrite, whatever its edits."""
+"""In this order: a change that keeps the rows is one of indices, or a rewrite, whatever its edits."""
 _OTHERS: Final[tuple[Operation, ...]] = (
-    CreateIndexOperation(), ReserveFragmentsOperation(), DataReplacementOperation(), UpdateBasesOperation(),
+    ReserveFragmentsOperation(), DataReplacementOperation(), UpdateBasesOperation(),
 )  # fmt: skip
 _BY_NAME: Final = {operation.name: operation for operation in (*_OURS, *_OTHERS)}
 

@@ -16,10 +16,6 @@ class _Harmless(Operation):
         return Rebase()
 
 
-class CreateIndexOperation(_Harmless):
-    name = "create_index"
-
-
 class ReserveFragmentsOperation(_Harmless):
     """Ids are given away: the head's highest id says so."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -158,6 +159,25 @@ class SetPartitionStatistics:
     rows: pa.Table
 
 
+@dataclass(frozen=True, slots=True)
+class SetIndex:
+    """The column has an index of this name, which covers `units` of the planned version, and replaces one that there
+    is. Made by `features.Indices`: `content` is the format's own."""
+
+    name: str
+    column: str
+    kind: str
+    units: tuple[int, ...]
+    content: Any
+
+
+@dataclass(frozen=True, slots=True)
+class DropIndex:
+    """There is no index of this name any more."""
+
+    name: str
+
+
 TableEdit = (
     CreateTable
     | CloneTable
@@ -172,4 +192,6 @@ TableEdit = (
     | ExpireVersions
     | SetColumnStatistics
     | SetPartitionStatistics
+    | SetIndex
+    | DropIndex
 )

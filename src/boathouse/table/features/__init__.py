@@ -16,6 +16,7 @@ from boathouse.table.features.examination import Depth, Examination
 from boathouse.table.features.expiry import Expiry, ExpiryRule, HeldFile, VersionFiles
 from boathouse.table.features.file_lists import FileLists
 from boathouse.table.features.identifiers import Identifiers
+from boathouse.table.features.indices import Indices, WantedIndex
 from boathouse.table.features.key_deletes import KeyDeletes, Keys
 from boathouse.table.features.log_files import CompactableLog
 from boathouse.table.features.metadata_tables import MetadataTables
@@ -55,6 +56,7 @@ __all__ = [
     "FileLists",
     "HeldFile",
     "Identifiers",
+    "Indices",
     "KeyDeletes",
     "Keys",
     "LiveFiles",
@@ -79,6 +81,7 @@ __all__ = [
     "Staging",
     "Step",
     "VersionFiles",
+    "WantedIndex",
     "not_offered",
     "required",
 ]
