@@ -176,18 +176,7 @@ TRAITS: Final = {
             format="lance",
             offers=OF_STORED
             | {f.Blobs, f.Clonable, f.ColumnFiles, f.Expiry, f.Orphans, f.RandomAccess, f.Refs, f.Restorable}
-            | {f.VersionFiles},
-            | {
-                f.Clonable,
-                f.ColumnFiles,
-                f.Expiry,
-                f.Indices,
-                f.Orphans,
-                f.RandomAccess,
-                f.Refs,
-                f.Restorable,
-                f.VersionFiles,
-            },
+            | {f.Indices, f.VersionFiles},
             document=".manifest",
             data_folder="data",
             data_suffix=".lance",

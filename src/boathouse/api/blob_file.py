@@ -36,12 +36,12 @@ class BlobFile(io.RawIOBase):
         return self._size
 
     def readable(self) -> bool:
-        """True."""
+        """Whether it can be read: it can."""
         self._open()
         return True
 
     def seekable(self) -> bool:
-        """True."""
+        """Whether the next read can be moved: it can."""
         self._open()
         return True
 

@@ -75,7 +75,11 @@ class Indices(Part):
         dry_run: bool = False,
     ) -> WriteResult:
         """Makes the B-trees, bitmaps and zone maps again that do not cover every row, in one commit; other indices stay
-        as they are. Raises as `create_index`."""
+        as they are.
+
+        Raises UnsupportedFeatureError for other formats, CommitConflictError, CommitUnknownError, ReadOnlyError,
+        MissingFileError, CorruptTableError, StorageError.
+        """
         options = WriteOptions.of(message, metadata, None, dry_run)
         return self._run(engine_for(None, self._spark), IndicesRenewed(), options)
 

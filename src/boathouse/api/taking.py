@@ -56,10 +56,11 @@ class Taking:
         snapshot = self._handle.snapshot
         output = None if columns is None else chosen(snapshot.schema, columns)
         stored, hidden = (None, ()) if output is None else parted(snapshot.schema, output)
-        if numbers is not None:
-            found = rows_numbered(snapshot, LOCAL, numbers, stored, hidden)
-        else:
+        if ids is not None:
             found = rows_identified(snapshot, LOCAL, ids, stored, hidden)
+        else:
+            assert numbers is not None
+            found = rows_numbered(snapshot, LOCAL, numbers, stored, hidden)
         return found.select(output) if hidden and output is not None else found
 
     @located
@@ -78,7 +79,7 @@ class Taking:
         snapshot = self._handle.snapshot
         required(snapshot, Blobs, "take_blobs")
         found = blobs_of(snapshot, LOCAL, snapshot.schema.field(column).name, numbers, ids)
-        version = version_words(snapshot.version, snapshot.location.uri)
+        version = version_words(snapshot.version, self._handle.location.uri)
         stores = snapshot.context.stores
         return [None if span is None else BlobFile(stores, span, version) for span in found]
 
