@@ -2,33 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import replace
-from typing import Final
 
-import pyarrow as pa
-
-from boathouse.bits.roaring import Bitmap, serialize32
-from boathouse.bits.system import current
-from boathouse.lance.file.messages import AnyMessage
-from boathouse.lance.file.writer import LanceWriter
-from boathouse.lance.indices.contents import Content
-from boathouse.lance.manifests.features import has_stable_row_ids
-from boathouse.lance.manifests.indices import INDICES, IndexFile, IndexId, IndexMetadata, IndexSection, ZoneMapDetails
+from boathouse.lance.manifests.indices import IndexMetadata, IndexSection
 from boathouse.lance.manifests.messages import CreateIndex, DataFragment, Manifest
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
 from boathouse.lance.operations.build import Build, Built
-from boathouse.lance.snapshot import LanceSnapshot
-from boathouse.storage import PutMode, join
 from boathouse.table.change import Change
 from boathouse.table.edits import DropIndex, SetIndex
 from boathouse.table.verdict import Rebase, Verdict
-
-_URLS: Final = {
-    "btree": "/lance.table.BTreeIndexDetails",
-    "bitmap": "/lance.table.BitmapIndexDetails",
-    "zonemap": "/lance.table.ZoneMapIndexDetails",
-}
 
 
 class CreateIndexOperation(OurOperation):
@@ -48,10 +30,12 @@ class CreateIndexOperation(OurOperation):
         change, document = build.change, build.head.document
         section = IndexSection() if document.index is None else IndexSection.decode(document.index, where=build.root)
         names = _names(change)
+        from boathouse.lance.indices.written import written  # noqa: PLC0415  # it loads what writes and reads rows
+
         side: list[str] = []
         new: list[IndexMetadata] = []
         for edit in change.all(SetIndex):
-            made, uris = _written(build, edit)
+            made, uris = written(build, edit)
             new.append(made)
             side += uris
         gone = tuple(i for i in section.indices if i.name in names)
@@ -68,7 +52,7 @@ class CreateIndexOperation(OurOperation):
             both = sorted(_names(pair.change) & {i.name for i in (*message.new_indices, *message.removed_indices)})
             text = f"the same indices were made or dropped: {', '.join(both)}"
             return pair.replan("concurrent-index", theirs, text) if both else Rebase()
-        fields = {_field(pair.planned, edit) for edit in pair.change.all(SetIndex)}
+        fields = {column_field(pair.planned, edit) for edit in pair.change.all(SetIndex)}
         if not fields <= {f.id for f in pair.head.fields}:
             return pair.schema_replan(theirs)
         if fields and (name == "rewrite" or not _same_files(pair.planned, pair.head, fields)):
@@ -86,54 +70,10 @@ def _same_files(planned: Manifest, head: Manifest, fields: set[int]) -> bool:
     return all(then.get(f.id, mine) == mine for f, mine in ((f, files(f)) for f in head.fragments))
 
 
-def _names(change: Change) -> frozenset[str]:
-    return frozenset((*(e.name for e in change.all(SetIndex)), *(e.name for e in change.all(DropIndex))))
-
-
-def _field(planned: Manifest, edit: SetIndex) -> int:
+def column_field(planned: Manifest, edit: SetIndex) -> int:
     """The id of the column, which may have another name since."""
     return next(f.id for f in planned.fields if f.parent_id < 0 and f.name == edit.column)
 
 
-def _written(build: Build, edit: SetIndex) -> tuple[IndexMetadata, list[str]]:
-    """What the manifest says of the index, whose files are written."""
-    planned, clock = build.change.planned, current()
-    assert isinstance(planned, LanceSnapshot)
-    id = IndexId(uuid=clock.uuid4().bytes)
-    content: Content = edit.content
-    sizes, uris = {}, []
-    for name, file in sorted(content.items()):
-        uri = join(build.root, INDICES, id.folder, name)
-        storage, key = build.context.stores.resolve(uri)
-        sink = io.BytesIO()
-        writer = LanceWriter(sink, file.rows.schema)
-        writer.write(file.rows)
-        sizes[name] = writer.close(file.buffers).size
-        storage.put(key, sink.getvalue(), PutMode.CREATE)
-        uris.append(uri)
-    live = {f.id for f in build.base.fragments}
-    made = IndexMetadata(
-        id=id,
-        fields=(_field(planned.manifest, edit),),
-        name=edit.name,
-        dataset_version=planned.version,
-        fragment_bitmap=serialize32(Bitmap.of(sorted(live.intersection(edit.units)))),
-        details=AnyMessage(type_url=_URLS[edit.kind], value=_details(edit, content)),
-        index_version=int(edit.kind == "btree" and has_stable_row_ids(planned.manifest)),
-        created_at=clock.now_ms(),
-        files=tuple(IndexFile(path=name, size_bytes=size) for name, size in sizes.items()),
-    )
-    return made, uris
-
-
-def _details(edit: SetIndex, content: Content) -> bytes:
-    if edit.kind != "zonemap":
-        return b""
-    rows = next(iter(content.values())).rows
-    kind = rows.schema.field("min").type
-    wide = pa.types.is_decimal(kind) or any(
-        test(kind)
-        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    )
-    zone_rows = int(rows.schema.metadata[b"rows_per_zone"])
-    return ZoneMapDetails(rows_per_zone=zone_rows, wide=int(wide), null_bitmap=1).encode()
+def _names(change: Change) -> frozenset[str]:
+    return frozenset((*(e.name for e in change.all(SetIndex)), *(e.name for e in change.all(DropIndex))))
