@@ -65,11 +65,19 @@ def scanned(files, path, where=None, **options):
     return [row for b in batches for row in b.to_pylist()]
 
 
+OLD = int(pa.__version__.split(".")[0]) < 26
+
+
 @pytest.mark.parametrize("name", COLUMNS)
 def test_every_way_through_a_file(files, tmp_path, name, monkeypatch):
     column = COLUMNS[name]
-    path = written(tmp_path / "f.parquet", column)
-    assert has_views(pq.read_schema(path).field("c").type)
+    try:
+        path = written(tmp_path / "f.parquet", column)
+        assert has_views(pq.read_schema(path).field("c").type)
+    except (AssertionError, pa.ArrowNotImplementedError):
+        if OLD:
+            pytest.skip("this pyarrow writes no such views")
+        raise
     expected = pa.table({"i": range(20), "c": column}).to_pylist()
     for stream in (reading._STREAM_BYTES, 1):
         monkeypatch.setattr(reading, "_STREAM_BYTES", stream)
