@@ -24,6 +24,7 @@ from boathouse.lance.manifests.indices import IndexMetadata, IndexSection
 from .test_index_pruning import columns, looked_at
 
 lance = pytest.importorskip("lance")
+IndexConfig = pytest.importorskip("lance.indices").IndexConfig
 LanceFileReader = pytest.importorskip("lance.file").LanceFileReader
 
 KINDS = ("btree", "bitmap", "zonemap")
@@ -94,7 +95,7 @@ def test_the_same_as_those_of_pylance(kit, kind, stable, names):
         if "f64" not in where:  # NaN and -0.0 are compared in another way
             assert sorted(kit.read(columns=["i"], where=where)["i"].to_pylist()) == sorted(expected["i"].to_pylist())
     for name in table.column_names:
-        kit.dataset().create_scalar_index(name, kind.upper(), name=f"{name} theirs")
+        kit.dataset().create_scalar_index(name, IndexConfig(kind, {}), name=f"{name} theirs")
     found = indices_of(kit)
     for name in table.column_names:
         mine, theirs = found[f"{name} ours"], found[f"{name} theirs"]
@@ -154,7 +155,7 @@ def test_renewed(kit):
     t = kit.open()
     t.create_index("a")
     t.create_index("b", "zonemap")
-    kit.dataset().create_scalar_index("b", lance.indices.IndexConfig("zonemap", {"rows_per_zone": 7}), name="sevens")
+    kit.dataset().create_scalar_index("b", IndexConfig("zonemap", {"rows_per_zone": 7}), name="sevens")
     kit.dataset().create_scalar_index("s", "INVERTED", name="words")
     kit.dataset().create_scalar_index("st.x", "BTREE", name="inner")
     t = kit.open()

@@ -72,7 +72,8 @@ def bitmap(values: pa.Array, ids: Ints) -> Content:
 
 def zone_map(values: pa.Array, units: Ints, positions: Ints, zone_rows: int) -> Content:
     """Bounds of stretches of a fragment's rows, which are in the order of the fragments. The least value is that of the
-    numbers, as pylance has it; the greatest is NaN where there is one, whatever its sign."""
+    numbers, as pylance has it; the greatest is NaN where there is one, whatever its sign. Dictionaries and binaries of
+    one size have no bounds: pylance has none of them."""
     begins = _zones(units, positions, zone_rows)
     ends = np.concatenate((begins[1:], [len(values)])) if len(begins) else begins
     order = order_of(values)
@@ -86,6 +87,8 @@ def zone_map(values: pa.Array, units: Ints, positions: Ints, zone_rows: int) -> 
     if counts[1].any():
         greatest = pc.if_else(pa.array(counts[1] > 0), pa.scalar(np.nan, values.type), greatest)
     bounds = [_at(values, order, least, len(order)), greatest]
+    if pa.types.is_dictionary(values.type) or pa.types.is_fixed_size_binary(values.type):
+        bounds = [pa.nulls(len(begins), values.type)] * 2
     numbers = [units[begins], positions[begins], positions[ends - 1] + 1 - positions[begins]]
     names = ("fragment_id", "zone_start", "zone_length")
     schema = pa.schema(
