@@ -180,6 +180,9 @@ def test_an_arrow_dataset(table):
     assert limited.to_dataset().to_table(filter=field("double") == 2).num_rows == 10
     assert limited.to_polars().filter(pl.col("double") == 2).collect().height == 10
     assert limited.to_duckdb(duckdb.connect()).filter("double = 2").count("*").fetchall() == [(10,)]
+    placed = table.scan(["_pos", "order"])  # a condition on where a row is
+    assert placed.to_duckdb(duckdb.connect()).filter("_pos = 3").count("*").fetchall() == [(4,)]
+    assert placed.to_polars().filter(pl.col("_pos") == 3).collect().height == 4
     assert pl.scan_pyarrow_dataset(dataset).filter(pl.col("order") == 1).select("id").collect().height == 24
 
 

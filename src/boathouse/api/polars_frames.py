@@ -10,7 +10,7 @@ import pyarrow as pa
 from polars.io.plugins import register_io_source
 
 from boathouse.api.polars_conditions import parts_from_polars
-from boathouse.expr.tree import Expr, all_of
+from boathouse.expr.tree import all_of
 
 if TYPE_CHECKING:
     from boathouse.api.scan import Scan
@@ -27,7 +27,8 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         with_columns: list[str] | None, predicate: pl.Expr | None, n_rows: int | None, batch_size: int | None
     ) -> Iterator[pl.DataFrame]:
         # The rows are limited before the condition is evaluated, so that it must not be passed on then.
-        parts = [] if predicate is None or n_rows is not None or not scan.takes_conditions else _parts(predicate)
+        passed = predicate is not None and n_rows is None and scan.takes_conditions
+        parts = parts_from_polars(predicate) if passed else []
         asked = schema.names[:1] if with_columns == [] else with_columns
         found = scan.narrowed(asked, all_of(parts) if parts else None)
         for batch in (found if n_rows is None else found.limit(n_rows)).to_batches():
@@ -37,10 +38,6 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
             yield frame if with_columns is None else frame.select(with_columns)
 
     return register_io_source(rows, schema=_frame(schema.empty_table()).schema)
-
-
-def _parts(predicate: pl.Expr) -> list[Expr]:
-    return parts_from_polars(predicate)
 
 
 def _frame(table: pa.Table) -> pl.DataFrame:

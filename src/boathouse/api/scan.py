@@ -91,9 +91,9 @@ class Scan:
 
     @property
     def takes_conditions(self) -> bool:
-        """Whether a condition on the result is one on the rows that are read: not on computed values, or after a
-        limit."""
-        return not self._selected.values and self._limit is None
+        """Whether a condition on the result is one on the columns of the table: not on computed values, metadata
+        columns, or after a limit."""
+        return not self._selected.values and not self._selected.hidden and self._limit is None
 
     def narrowed(self, columns: Sequence[str] | None, where: Expr | None = None) -> Scan:
         """A scan of some columns of the result, and, where it takes conditions, of the rows that satisfy one more; for

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from boathouse.api.engines import LOCAL
 from boathouse.api.partition_by import partition_fields, sort_fields
+from boathouse.api.sql_columns import nothing
 from boathouse.api.sql_tables import Tables
 from boathouse.bits.names import steps
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
@@ -27,7 +28,7 @@ def partition(tables: Tables, s: AlterPartitionFields) -> Any:
     """ADD, DROP or REPLACE PARTITION FIELD."""
     write = PartitioningSet(lambda schema, current: _fields(s, schema, current))
     tables.table(s.table)._run(LOCAL, write, WriteOptions())
-    return _nothing(tables)
+    return nothing(tables)
 
 
 def order(tables: Tables, s: AlterWriteOrder) -> Any:
@@ -35,7 +36,7 @@ def order(tables: Tables, s: AlterWriteOrder) -> Any:
     mode = "hash" if s.distributed else "none" if s.locally else "range"
     write = SortOrderSet(lambda schema: sort_fields(s.by, schema), {_DISTRIBUTION: mode})
     tables.table(s.table)._run(LOCAL, write, WriteOptions())
-    return _nothing(tables)
+    return nothing(tables)
 
 
 def identifiers(tables: Tables, s: AlterIdentifiers) -> Any:
@@ -43,7 +44,7 @@ def identifiers(tables: Tables, s: AlterIdentifiers) -> Any:
     table = tables.table(s.table)
     if not s.drop:
         table.set_identifiers(list(s.columns))
-        return _nothing(tables)
+        return nothing(tables)
     found = table._handle.snapshot.offers(Identifiers)
     kept = [] if found is None else list(found.columns)
     for name in s.columns:
@@ -52,7 +53,7 @@ def identifiers(tables: Tables, s: AlterIdentifiers) -> Any:
             raise InvalidArgumentError(f"`{'.'.join(path)}` does not identify rows: it is no identifier field")
         kept.remove(path)
     table.set_identifiers([".".join(f"`{p}`" for p in path) for path in kept])
-    return _nothing(tables)
+    return nothing(tables)
 
 
 def _fields(s: AlterPartitionFields, schema: Schema, current: PartitionSpec) -> tuple[PartitionField, ...]:
@@ -94,7 +95,3 @@ def _name(field: PartitionField) -> str:
     if field.transform.name == "identity":
         return ".".join(field.source)
     return field.name if field.transform.parameter is None else f"{field.name}_{field.transform.parameter}"
-
-
-def _nothing(tables: Tables) -> Any:
-    return tables.spark.range(0).drop("id")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from boathouse.api.sql_columns import nothing
 from boathouse.api.sql_tables import Tables
 from boathouse.expr.alter_refs import AlterRef
 
@@ -25,4 +26,4 @@ def alter(tables: Tables, s: AlterRef) -> Any:
         case _:
             replaces, keeps = s.action == "create-or-replace", s.action == "create-if-absent"
             create(s.name, s.version, or_replace=replaces, if_not_exists=keeps, **ages)
-    return tables.spark.range(0).drop("id")
+    return nothing(tables)

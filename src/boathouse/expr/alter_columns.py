@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from boathouse.expr.sql_tokens import joined
 from boathouse.expr.statement_tree import TableName
@@ -11,6 +12,7 @@ from boathouse.expr.statement_tree import TableName
 if TYPE_CHECKING:
     from boathouse.expr.statements import Parser
 
+T = TypeVar("T")
 _CLOSING: Final = {")": 1, "]": 1, ">": 1, ">>": 2, ">>>": 3}
 
 
@@ -83,14 +85,14 @@ AlterColumns = AddedColumns | RenamedColumn | DroppedColumns | AlteredColumn | A
 def alter_columns(p: Parser, table: TableName) -> AlterColumns | None:
     """What follows `ALTER TABLE t`; None for anything else. Raises ExpressionError that names the place."""
     if p.take("ADD", "COLUMN") or p.take("ADD", "COLUMNS"):
-        return AddedColumns(table, _new_columns(p))
+        return AddedColumns(table, _listed(p, _new_column))
     if p.take("RENAME", "COLUMN"):
         name = joined(p.until("a column", "TO"))
         p.need("TO")
         return RenamedColumn(table, name, p.identifier("a name"))
     if p.take("DROP", "COLUMN") or p.take("DROP", "COLUMNS"):
         gone = p.take("IF", "EXISTS")
-        return DroppedColumns(table, _names(p), gone)
+        return DroppedColumns(table, _listed(p, _path), gone)
     if p.take("ALTER") or p.take("CHANGE"):
         p.take("COLUMN")
         return _altered(p, table)
@@ -112,12 +114,12 @@ def alter_columns(p: Parser, table: TableName) -> AlterColumns | None:
     return None
 
 
-def _new_columns(p: Parser) -> tuple[NewColumn, ...]:
-    """`a int COMMENT 'c', b string`, with parentheses around all of it or without."""
+def _listed(p: Parser, read: Callable[[Parser], T]) -> tuple[T, ...]:
+    """`a, b`, with parentheses around all of it or without."""
     inside = p.take("(")
-    found = [_new_column(p)]
+    found = [read(p)]
     while p.take(","):
-        found.append(_new_column(p))
+        found.append(read(p))
     if inside:
         p.need(")")
     return tuple(found)
@@ -170,16 +172,6 @@ def _path(p: Parser) -> str:
     while p.take("."):
         p.identifier("a field")
     return joined(p.since(first))
-
-
-def _names(p: Parser) -> tuple[str, ...]:
-    inside = p.take("(")
-    found = [_path(p)]
-    while p.take(","):
-        found.append(_path(p))
-    if inside:
-        p.need(")")
-    return tuple(found)
 
 
 def _type(p: Parser) -> str:
