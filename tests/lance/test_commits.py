@@ -11,14 +11,15 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from boathouse.errors import CommitConflictError, InvalidArgumentError, UnsupportedFeatureError
+from boathouse.errors import CommitConflictError, CommitUnknownError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.lance.adapter import FORMAT
+from boathouse.lance.commit.confirmation import LanceCommitter
 from boathouse.lance.manifests.file import serialise
 from boathouse.lance.manifests.messages import Transaction
 from boathouse.lance.manifests.versions import manifest_name
 from boathouse.storage import Stores
 from boathouse.table.change import Change
-from boathouse.table.commit import Conflicted, commit
+from boathouse.table.commit import Conflicted, FileCommitter, commit
 from boathouse.table.context import TableContext
 from boathouse.table.edits import AddFiles, SetProperties
 from boathouse.table.features import LiveFiles
@@ -335,6 +336,67 @@ def test_a_lost_answer_is_recognised(kit, numbers):
     assert kit.load().version == 2 and kit.dataset().count_rows() == 20
     again = commit(kit.load(At(version=1)), change)
     assert (again.version, again.already) == (2, True)
+
+
+def _compact(kit, numbers):
+    kit.open().optimize()
+
+
+def _compact_as_pylance(kit, numbers):
+    kit.dataset().optimize.compact_files()
+
+
+def _delete_more(kit, numbers):
+    kit.open().delete("a = 7")
+
+
+def _compact_and_append(kit, numbers):
+    kit.dataset().optimize.compact_files()
+    kit.open().append(numbers)
+
+
+@pytest.mark.parametrize("write", ["append", "delete", "update"])
+@pytest.mark.parametrize("then", [_compact, _compact_as_pylance, _delete_more, _compact_and_append])
+def test_a_commit_is_confirmed_after_others_have_taken_its_fragments(kit, numbers, monkeypatch, write, then):
+    """Between the put of a manifest and the look at the table, another writer replaces what it brought."""
+    table = kit.create(numbers)
+    kit.open().append(numbers)
+    table.refresh()
+    publish, waiting = LanceCommitter.publish, [then]
+
+    def overtaken(self, attempt):
+        answer = publish(self, attempt)
+        if waiting:
+            waiting.pop()(kit, numbers)
+        return answer
+
+    monkeypatch.setattr(LanceCommitter, "publish", overtaken)
+    writes = {
+        "append": lambda: table.append(numbers),
+        "delete": lambda: table.delete("a = 3"),
+        "update": lambda: table.update({"s": "'x'"}, where="a = 3"),
+    }
+    assert writes[write]().version == 3 and not waiting
+    assert kit.dataset().count_rows() == kit.open().count()
+
+
+def test_a_delete_below_a_cleaned_log_is_not_confirmed_by_another_delete(kit, numbers, monkeypatch):
+    """Another delete of the same fragment, whose version was cleaned away before ours was put, took other rows."""
+    table = kit.create(numbers)
+    publish, waiting = LanceCommitter.publish, [True]
+
+    def late(self, attempt):
+        if waiting:
+            waiting.pop()
+            kit.dataset().delete("a = 5")
+            kit.dataset().delete("a = 6")
+            (kit.root / "_versions" / manifest_name(2, "V2")).unlink()
+            return FileCommitter(self.context.stores).publish(attempt)
+        return publish(self, attempt)
+
+    monkeypatch.setattr(LanceCommitter, "publish", late)
+    with pytest.raises(CommitUnknownError):
+        table.delete("a = 3")
 
 
 def _crash(uri: str, at: int) -> None:

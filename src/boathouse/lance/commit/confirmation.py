@@ -6,9 +6,11 @@ that had been cleaned up.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from boathouse.bits.roaring import EMPTY, Bitmap
+from boathouse.lance.deletions import read_deletions
 from boathouse.lance.external import opened
 from boathouse.lance.external.commit import StoreCommitter
 from boathouse.lance.manifests.file import parse
@@ -17,6 +19,7 @@ from boathouse.lance.manifests.names import store_name
 from boathouse.lance.manifests.versions import VersionFile, list_versions, recent
 from boathouse.lance.named_versions import named
 from boathouse.lance.operations.known import operation_of
+from boathouse.lance.paths import deletion_root
 from boathouse.lance.refs import of_main
 from boathouse.lance.snapshot import LanceSnapshot, S, read_manifest, read_transaction
 from boathouse.table.attempt import Attempt, Published
@@ -71,19 +74,56 @@ def _includes(attempt: Attempt, change: Change, newest: LanceSnapshot) -> Publis
     ours = parse(attempt.body, where=attempt.uri).manifest
     planned = change.planned
     before = planned.manifest if isinstance(planned, LanceSnapshot) else Manifest()
-    brought = _identities(ours) - _identities(before)
-    if brought & _identities(after.manifest):
-        return "won"
-    if file.version > _number(attempt) + 1:
-        return "unknown"
     transaction = read_transaction(newest.context, after)
-    if transaction is None or transaction.operation != "append":
+    if _Traces.of(ours, before).found(newest.context, after.manifest, transaction):
+        return "won"
+    if file.version > _number(attempt) + 1 or transaction is None or transaction.operation != "append":
         return "unknown"
     # An append leaves everything else unchanged.
     found = after.manifest
     taken = _identities(before) - _identities(ours)
     same = found.fields == ours.fields and found.config == ours.config and not taken & _identities(found)
     return "won" if same and _identities(ours) <= _identities(found) else "lost"
+
+
+@dataclass(frozen=True, slots=True)
+class _Traces:
+    """What a commit of ours leaves in the table, by which a later version shows that it follows ours: the data files
+    and the fragments of `ours` that `before` did not have."""
+
+    ours: Manifest
+    fragments: frozenset[_Identity]
+    paths: frozenset[str]
+
+    @classmethod
+    def of(cls, ours: Manifest, before: Manifest) -> _Traces:
+        fragments = _identities(ours) - _identities(before)
+        return cls(ours, frozenset(fragments), frozenset(_paths(ours.fragments) - _paths(before.fragments)))
+
+    def found(self, context: TableContext, after: Manifest, transaction: Transaction | None) -> bool:
+        """Whether they are in a version, or its transaction says that it replaced them, as a compaction does."""
+        known = None if transaction is None else operation_of(transaction)
+        replaced = () if known is None else tuple(known[0].replaced(known[1]))
+        there = (*after.fragments, *replaced)
+        if self.fragments & {_of(f) for f in there} or self.paths & _paths(there):
+            return True
+        return self._deleted(context, after)
+
+    def _deleted(self, context: TableContext, after: Manifest) -> bool:
+        """Whether all rows that ours deleted are deleted: another delete wrote the deletion files anew. The first of
+        those fragments that the version still has decides, since a commit is in a version as a whole."""
+        later = {_data(f): f for f in after.fragments}
+        for fragment in self.ours.fragments:
+            now = later.get(_data(fragment))
+            if _of(fragment) in self.fragments and now is not None:
+                return not self._deletions(context, fragment) - self._deletions(context, now, after)
+        return False
+
+    def _deletions(self, context: TableContext, fragment: DataFragment, manifest: Manifest | None = None) -> Bitmap:
+        if fragment.deletion_file is None:
+            return EMPTY
+        root = deletion_root(manifest or self.ours, fragment, context.location.uri)
+        return read_deletions(context.stores, root, fragment)
 
 
 def _is_ours(attempt: Attempt, newest: LanceSnapshot) -> bool:
@@ -115,10 +155,21 @@ def is_followed(
     return known is not None and not kept.isdisjoint(_of(f)[1:] for f in known[0].brought(known[1]))
 
 
-def _identities(manifest: Manifest) -> set[tuple[int, tuple[str, ...], bytes]]:
-    """Fragments with their files and deletions, all of which have unique random names."""
+_Identity = tuple[int, tuple[str, ...], bytes]
+"""A fragment with its files and deletions, all of which have unique random names."""
+
+
+def _identities(manifest: Manifest) -> set[_Identity]:
     return {_of(f) for f in manifest.fragments}
 
 
-def _of(f: DataFragment) -> tuple[int, tuple[str, ...], bytes]:
-    return f.id, tuple(d.path for d in f.files), b"" if f.deletion_file is None else f.deletion_file.encode()
+def _of(f: DataFragment) -> _Identity:
+    return *_data(f), b"" if f.deletion_file is None else f.deletion_file.encode()
+
+
+def _data(f: DataFragment) -> tuple[int, tuple[str, ...]]:
+    return f.id, tuple(d.path for d in f.files)
+
+
+def _paths(fragments: Iterable[DataFragment]) -> set[str]:
+    return {d.path for f in fragments for d in f.files}

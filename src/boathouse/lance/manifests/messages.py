@@ -192,9 +192,12 @@ class Rewrite(Message):
     groups: tuple[RewriteGroup, ...] = repeated(3, RewriteGroup)
 
     @property
+    def replaced(self) -> tuple[DataFragment, ...]:
+        return (*self.old_fragments, *(f for g in self.groups for f in g.old_fragments))
+
+    @property
     def old_ids(self) -> frozenset[int]:
-        grouped = (f for g in self.groups for f in g.old_fragments)
-        return frozenset(f.id for f in (*self.old_fragments, *grouped))
+        return frozenset(f.id for f in self.replaced)
 
 
 @dataclass(frozen=True, kw_only=True)

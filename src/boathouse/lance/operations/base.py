@@ -37,6 +37,10 @@ class Operation:
         """The fragments that it made, or gave other deletions; new ones have the id 0."""
         return ()
 
+    def replaced(self, message: Any) -> Iterable[DataFragment]:
+        """The fragments in place of which it made others, as they were before it, as far as it names them."""
+        return ()
+
     def before_any(self, pair: Pair, theirs: Theirs) -> Verdict | None:
         """What it means to every change of ours that would follow it; None if that depends on ours."""
         return None

@@ -25,6 +25,9 @@ class RewriteOperation(OurOperation):
     def brought(self, message: Rewrite) -> Iterable[DataFragment]:
         return (*message.new_fragments, *(f for g in message.groups for f in g.new_fragments))
 
+    def replaced(self, message: Rewrite) -> Iterable[DataFragment]:
+        return message.replaced
+
     def describes(self, change: Change) -> bool:
         """Raises UnsupportedFeatureError for a change that keeps the rows in another way."""
         if change.operation != "replace" and change.data_change:
