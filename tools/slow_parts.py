@@ -51,7 +51,15 @@ PARTS = {
     "waist-spark": ON_SPARK,
     "later": LATER,
     "api": ("tests/api",),
-    "engines": ("tests/arrow", "tests/cli", "tests/compat", "tests/compute", "tests/engines", "tests/parquet"),
+    "engines": (
+        "tests/arrow",
+        "tests/cli",
+        "tests/compat",
+        "tests/compute",
+        "tests/engines",
+        "tests/parquet",
+        "tests/report",
+    ),
     "variant": ("tests/variant",),
 }
 

@@ -34,6 +34,7 @@ from boathouse.api.maintenance import Maintenance
 from boathouse.api.merge import MergeBuilder, key_columns, same_keys
 from boathouse.api.merge import texts as value_texts
 from boathouse.api.overwriting import Partitions, overwriting
+from boathouse.api.python_rows import fitted
 from boathouse.api.reading import Reading
 from boathouse.api.refs import Refs
 from boathouse.api.relocating import Relocating
@@ -230,9 +231,10 @@ class Table(
 
         `data` is anything that exports Arrow data (pyarrow, pandas, polars, DuckDB), a list of dicts, or a Spark
         DataFrame, whose rows are then written by the executors, or by this process if they are few and Spark's driver
-        holds them (`WriteResult.engine` says which). Columns are matched by name; one that the data lacks is
-        null. New columns may be inside structs; int becomes bigint, float double, decimals get more digits, if the
-        format supports it.
+        holds them (`WriteResult.engine` says which). Columns are matched by name; one that the data lacks is null.
+        Numbers of dicts become as wide as the table's columns, where they fit; other data is never narrowed. New
+        columns may be inside structs; int becomes bigint, float double, decimals get more digits, if the format
+        supports it.
 
         Raises SchemaMismatchError for columns that do not fit, ConstraintViolationError for rows that break a rule of
         the table, InvalidArgumentError, UnsupportedFeatureError, CommitConflictError, CommitUnknownError,
@@ -245,7 +247,7 @@ class Table(
         engine = engine_for(data)
         flag("merge_schema", merge_schema)
         self._handle.check_open()
-        return self._run(engine, Append(Source.of(engine, engine.source(data)), merge_schema), options)
+        return self._run(engine, Append(self._source(engine, data), merge_schema), options)
 
     @located
     def overwrite(
@@ -280,7 +282,7 @@ class Table(
         """
         options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
         engine = engine_for(data)
-        source = Source.of(engine, engine.source(data))
+        source = Source.of(engine, engine.source(data)) if overwrite_schema else self._source(engine, data)
         write = overwriting(engine, source, where, overwrite_schema, partition_by, merge_schema, partitions)
         return self._run(engine, write, options, where is not None)
 
@@ -360,7 +362,7 @@ class Table(
         with errors_at(self.uri):
             engine = self._engine(engine_for(source))
             self._handle.check_open()
-            rows = Source.of(engine, engine.source(source))
+            rows = self._source(engine, source)
             flag("merge_schema", merge_schema)
             matches = condition_text(on)
 
@@ -410,7 +412,7 @@ class Table(
                 options = WriteOptions.of(message, metadata, txn, dry_run, target_file_bytes, isolation)
                 engine = self._engine(engine_for(source))
                 self._handle.check_open()
-                rows = Source.of(engine, engine.source(source))
+                rows = self._source(engine, source)
                 return self._run(engine, KeyUpsert(rows, keys, flag("merge_schema", merge_schema)), options)
         merge = self.merge(source, same_keys(keys), merge_schema=merge_schema).when_matched_update_all()
         return merge.when_not_matched_insert_all().execute(
@@ -471,6 +473,9 @@ class Table(
         """The engine, in process with the time zone of this table's conditions."""
         zone = zone_of(engine, self._timezone, self._spark)
         return engine if engine.name != "local" or zone in (None, engine.timezone) else LocalEngine(zone)
+
+    def _source(self, engine: Engine, data: Any) -> Source:
+        return Source.of(engine, engine.source(fitted(data, self.schema)))
 
     def _run(self, engine: Engine, write: Write, options: WriteOptions, zoned: bool = False) -> WriteResult:
         """Commits the write and moves to the version after it; `zoned` if it has a condition."""

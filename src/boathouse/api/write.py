@@ -16,6 +16,7 @@ from boathouse.api.manifest_store import check_manifest_store
 from boathouse.api.opening import path_text, point, session_allows
 from boathouse.api.overwriting import Partitions, overwriting, partition_mode
 from boathouse.api.partition_by import partition_fields
+from boathouse.api.python_rows import fitted
 from boathouse.bits import system
 from boathouse.errors import AlreadyExistsError, CommitConflictError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.tree import Expr
@@ -104,7 +105,10 @@ def write(
             ref,
         )
         engine = engine_for(data)
-        return call.run(engine, lambda: Source.of(engine, engine.source(data)))
+        place = call.place() if isinstance(data, list) else None
+        if isinstance(place, Handle) and not overwrite_schema:
+            data = fitted(data, place.snapshot.schema)
+        return call.run(engine, lambda: Source.of(engine, engine.source(data)), place=place)
 
 
 @dataclass(frozen=True, slots=True)

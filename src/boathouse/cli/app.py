@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from boathouse import __version__
-from boathouse.cli import commands, doctor, inventory, maintenance, queries, variant, verify
+from boathouse.cli import commands, doctor, inventory, maintenance, queries, report, variant, verify
 from boathouse.errors import (
     AmbiguousFormatError,
     BoathouseError,
@@ -59,6 +59,7 @@ queries.register(app)
 verify.register(app)
 inventory.register(app)
 doctor.register(app)
+report.register(app)
 variant.register(app)
 
 

@@ -67,7 +67,7 @@ def _from_data(data: Any) -> Batches:
     if isinstance(data, pa.RecordBatchReader):
         return _once(data)
     if isinstance(data, list):
-        return Batches.of(_rows(data))
+        return Batches.of(columns_of_rows(data))
     if any(k.__module__.split(".")[0] == "pandas" and k.__name__ == "DataFrame" for k in type(data).__mro__):
         return Batches.of(_frame(data))
     if hasattr(data, "scanner") and isinstance(getattr(data, "schema", None), pa.Schema):
@@ -113,8 +113,11 @@ def _frame(frame: Any) -> pa.Table:
         ) from error
 
 
-def _rows(rows: list[Any]) -> pa.Table:
-    """Every key of any row is a column, in the order of first appearance; a missing key is null."""
+def columns_of_rows(rows: list[Any]) -> pa.Table:
+    """Every key of any row is a column, in the order of first appearance; a missing key is null.
+
+    Raises InvalidArgumentError.
+    """
     if not rows:
         raise InvalidArgumentError("an empty list has no columns", advice="pass a pyarrow table with a schema")
     names: dict[str, None] = {}

@@ -124,8 +124,8 @@ def _partition_column(fields: Sequence[tuple[int, pa.Field]]) -> list[pa.Field]:
 
 def _files(snapshot: Snapshot, metrics: bool) -> pa.Table:
     fields = _partition_fields(snapshot)
-    leaves = _leaves(snapshot) if metrics else []
-    readable = pa.struct([pa.field(".".join(path), _metrics_type(f)) for path, f in leaves])
+    measured = leaves(snapshot) if metrics else []
+    readable = pa.struct([pa.field(".".join(path), _metrics_type(f)) for path, f in measured])
     schema = pa.schema(
         [
             pa.field("content", pa.int32()),
@@ -134,10 +134,10 @@ def _files(snapshot: Snapshot, metrics: bool) -> pa.Table:
             *_partition_column(fields),
             pa.field("record_count", pa.int64()),
             pa.field("file_size_in_bytes", pa.int64()),
-            *([pa.field("readable_metrics", readable)] if leaves else []),
+            *([pa.field("readable_metrics", readable)] if measured else []),
         ]
     )
-    paths = [path for path, _ in leaves]
+    paths = [path for path, _ in measured]
 
     def batches() -> Iterator[pa.RecordBatch]:
         for units in snapshot.files(paths):
@@ -148,14 +148,14 @@ def _files(snapshot: Snapshot, metrics: bool) -> pa.Table:
                 *_partition(units.column("partition"), fields),
                 units.column("rows"),
                 units.column("size"),
-                *([_readable(units.column("stats"), readable)] if leaves else []),
+                *([_readable(units.column("stats"), readable)] if measured else []),
             ]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     return pa.Table.from_batches(batches(), schema)
 
 
-def _leaves(snapshot: Snapshot) -> list[tuple[tuple[str, ...], Field]]:
+def leaves(snapshot: Snapshot) -> list[tuple[tuple[str, ...], Field]]:
     """The columns that may have statistics: of simple types, also inside of structs, by name."""
 
     def below(path: tuple[str, ...], f: Field) -> Iterator[tuple[tuple[str, ...], Field]]:
