@@ -26,7 +26,11 @@ import boathouse as bh
 FORMATS = ("delta", "iceberg", "lance")
 Start = Callable[[bool], StreamingQuery]
 """Starts a query; `end`: it ends with what is there."""
-PASSING = ("restart the query, with the same checkpoint", "Python worker failed to connect back")
+PASSING = (
+    "restart the query, with the same checkpoint",
+    "Python worker failed to connect back",
+    "Illegal size",  # Spark serializes a collection that another query of the session changes
+)
 """Words of the errors after which a query is started again."""
 
 
