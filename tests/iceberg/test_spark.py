@@ -130,7 +130,7 @@ def test_variants_with_the_value_first(spark, make, nullable):
         (2, None, None, None, None, None), (3, 5, None, None, "[null]", '{"c":null}'),
         (4, None, 5, None, "[5]", None),
     ]  # fmt: skip
-    for frame in (table.to_spark(spark), scan_frame(spark, table.scan().plan())):
+    for frame in (table.to_spark(spark), scan_frame(spark, [table.scan().plan()])):
         assert [tuple(r) for r in frame.selectExpr(*shown).orderBy("id").collect()] == expected
     assert table.to_arrow().drop_columns(["m"]).to_pylist() == [{k: r[k] for k in ("id", "v", "s", "l")} for r in rows]
 

@@ -16,7 +16,7 @@ import boathouse as bh
 import lance
 from boathouse import errors
 from boathouse.bits import system
-from makers.traits import Traits
+from makers.traits import REAL, Traits
 
 META = ("_change_type", "_commit_version", "_commit_timestamp")
 
@@ -320,3 +320,21 @@ def test_lance_compacted_by_its_own_library(tmp_path, make_people, fetch):
     found = fetch(t.changes(1)).to_pylist()
     assert [(r["id"], r["_change_type"]) for r in found if r["_commit_version"] > 3] == [(5, "delete")]
     assert sorted(r["id"] for r in found if r["_change_type"] == "insert") == list(range(12))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine_name", ["spark"])
+@pytest.mark.parametrize("format_name", REAL)
+def test_on_spark_the_number_of_commits_makes_no_difference_to_the_query(made, session, engine_name):
+    """All commits are read by one relation, and by two that are compared where files were rewritten."""
+    t = made(pa.table({"id": range(6), "s": ["x"] * 6}))
+    first = t.version
+    seen = []
+    for n in range(1, 5):
+        t.append(pa.table({"id": range(10 * n, 10 * n + 6), "s": ["x"] * 6}))
+        t.update({"s": f"'u{n}'"}, where=f"id = {10 * n}")
+        frame = t.changes(first).to_spark(session)
+        found = frame.collect()
+        seen.append(frame._jdf.queryExecution().optimizedPlan().toString().count("MapInArrow"))
+        assert len(found) == 6 + 8 * n  # an append's six, and two of an update
+    assert seen[1:] == seen[:1] * 3 and seen[0] <= 3

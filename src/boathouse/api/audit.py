@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from boathouse import registry
+from boathouse.api.engines import described
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
@@ -32,6 +33,13 @@ def run_audited(
 
     Raises what `run` raises, and InvalidArgumentError for a session that says both, or another branch than the call.
     """
+    with described(engine, write.operation, str(handle.location)):
+        return _run(handle, engine, write, options, written)
+
+
+def _run(
+    handle: Handle, engine: Engine, write: Write, options: WriteOptions, written: Done | None
+) -> tuple[Snapshot, WriteResult]:
     refs = handle.snapshot.offers(Refs) if write.operation in _ROWS else None
     asked = refs is not None and refs.shared  # elsewhere nothing is staged
     id, branch = _said(engine) if asked else (None, None)

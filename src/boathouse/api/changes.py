@@ -104,14 +104,15 @@ class Changes:
 
     @located
     def to_spark(self, spark: Any = None) -> Any:
-        """A Spark DataFrame, of the session `spark`, or of the one that the table was opened with.
+        """A Spark DataFrame, of the session `spark`, or of the one that the table was opened with. Its rows have no
+        order; all commits are read by one relation, or two where commits rewrote files, which are compared.
 
         Raises InvalidArgumentError without a session, VersionNotFoundError if a version is gone,
         UnsupportedFeatureError if a schema was replaced in between, CorruptTableError, StorageError; reading the rows
         raises Spark's own errors.
         """
         engine = spark_engine(session(self._spark if spark is None else spark))
-        return self._plan(engine).rows(engine)
+        return self._plan(engine).together(engine)
 
     def __repr__(self) -> str:
         columns = "all columns" if self._columns is None else f"columns {', '.join(self._columns)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +31,15 @@ def spark_engine(spark: Any) -> Engine:
     """The Spark engine of a session, classic or Connect."""
     module = import_module("boathouse.engines.spark.engine")
     return module.SparkEngine(spark)
+
+
+def described(engine: Engine, operation: str, where: str) -> AbstractContextManager[None]:
+    """Within the block, Spark's jobs are called `boathouse append file:///lake/trips`."""
+    if engine.name != "spark":
+        return nullcontext()
+    jobs = import_module("boathouse.engines.spark.jobs")
+    named: AbstractContextManager[None] = jobs.described(engine.spark, f"boathouse {operation} {where}")  # type: ignore[attr-defined]
+    return named
 
 
 def zone_of(engine: Engine, timezone: str | None, spark: Any) -> str | None:

@@ -11,7 +11,7 @@ from boathouse.api.arguments import errors_at, flag, strings
 from boathouse.api.audit import run_audited
 from boathouse.api.catalog import Catalog, in_catalog, newest_in
 from boathouse.api.detection import choose, detected, locate, marked_at, not_found, require_free
-from boathouse.api.engines import engine_for, time_zone, zone_of
+from boathouse.api.engines import described, engine_for, time_zone, zone_of
 from boathouse.api.manifest_store import check_manifest_store
 from boathouse.api.opening import path_text, point, session_allows
 from boathouse.api.overwriting import Partitions, overwriting, partition_mode
@@ -290,7 +290,8 @@ class WriteCall:
         if self.options.dry_run:
             new.format.create(new.context, new.table)
             return WriteResult("create", None, dry_run=True)
-        return _create.create(new.format, new.context, new.table, self.options, new.source, engine, written)[1]
+        with described(engine, "create", str(new.context.location)):
+            return _create.create(new.format, new.context, new.table, self.options, new.source, engine, written)[1]
 
     def _created_meanwhile(
         self, new: _New, engine: Engine, source: Callable[[], Source], error: AlreadyExistsError

@@ -72,8 +72,11 @@ class LocalEngine:
     def pin(self, rel: Batches) -> Batches:
         return rel if rel.whole is not None else replace(Batches.of(rel.table()), sides=rel.sides, zone=rel.zone)
 
-    def scan(self, plan: ScanPlan) -> Batches:
-        return Batches(plan.read.schema, lambda: self.batches(plan, bytes_ahead=PROGRAM_AHEAD), zone=self._zone)
+    def scan(self, *plans: ScanPlan) -> Batches:
+        def rows() -> Iterator[pa.RecordBatch]:
+            return chain.from_iterable(self.batches(plan, bytes_ahead=PROGRAM_AHEAD) for plan in plans)
+
+        return Batches(plans[0].read.schema, rows, zone=self._zone)
 
     def batches(
         self, plan: ScanPlan, task_bytes: int = TASK_BYTES, bytes_ahead: int = BYTES_AHEAD

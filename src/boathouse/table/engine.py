@@ -76,8 +76,8 @@ class Engine(Protocol):
     def pin(self, rel: Rel) -> Rel:
         """The same rows at every use, also when the operation is planned again."""
 
-    def scan(self, plan: ScanPlan) -> Rel:
-        """Every row of the plan, or failure."""
+    def scan(self, *plans: ScanPlan) -> Rel:
+        """Every row of the plans, of which there is at least one and which give the same columns, or failure."""
 
     def project(
         self,

@@ -83,7 +83,7 @@ def test_partition_values_of_every_type_under_awkward_paths(engine, partitioned,
     assert frame.columns == plan.read.schema.names
     native = same(frame, plan)
     assert len(native) == 295
-    assert normal(scan_frame(engine.spark, plan).toArrow()) == native
+    assert normal(scan_frame(engine.spark, [plan]).toArrow()) == native
 
 
 def test_filters_that_come_later_prune_files(engine, partitioned, other_zone):
@@ -214,7 +214,7 @@ def test_a_predicate_drops_rows_on_both_paths(engine, partitioned, other_zone):
         native = engine.scan(plan)
         assert native.columns == ["x", "name", "_pos"]
         assert len(same(native, plan)) > 0, text
-        assert normal(scan_frame(engine.spark, plan).toArrow()) == normal(native.toArrow())
+        assert normal(scan_frame(engine.spark, [plan]).toArrow()) == normal(native.toArrow())
 
 
 def test_names_of_spark_and_of_the_engine_are_names(engine, make_plan):

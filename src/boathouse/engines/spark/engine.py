@@ -102,9 +102,11 @@ class SparkEngine:
         """The scan strategy for this plan, and the reason."""
         return route(self.spark, plan)
 
-    def scan(self, plan: ScanPlan) -> DataFrame:
-        native = self.route(plan).via == "native"
-        return _commented(native_frame(self.spark, plan) if native else scan_frame(self.spark, plan), plan.read)
+    def scan(self, *plans: ScanPlan) -> DataFrame:
+        """Of several plans the tasks are one relation; native relations would be one a plan, each planned by Spark."""
+        native = len(plans) == 1 and self.route(plans[0]).via == "native"
+        frame = native_frame(self.spark, plans[0]) if native else scan_frame(self.spark, plans)
+        return _commented(frame, plans[0].read)
 
     def project(
         self,

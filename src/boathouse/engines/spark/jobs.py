@@ -14,6 +14,7 @@ from boathouse.engines.spark.errors import typed_errors
 _LONGEST: Final = 5.0
 """Seconds after which Spark has ended the workers of a failed job: it looks every 2 s, and then gives them 2 s
 (`spark.python.task.killTimeout`)."""
+_DESCRIPTION: Final = "spark.job.description"
 _POLL, _DYING = 0.05, 0.2
 """Seconds between two looks at the tasks, and from the end of a task to that of its worker."""
 
@@ -30,6 +31,21 @@ def job(spark: SparkSession) -> Iterator[None]:
     except BaseException:
         wait_for_tasks(spark)
         raise
+
+
+@contextmanager
+def described(spark: SparkSession, text: str) -> Iterator[None]:
+    """Jobs of this thread are called so where Spark shows them, unless the user has given them a name; Connect has no
+    names of jobs."""
+    context = None if type(spark).__module__.startswith("pyspark.sql.connect") else spark.sparkContext
+    if context is None or context.getLocalProperty(_DESCRIPTION) is not None:
+        yield
+        return
+    context.setLocalProperty(_DESCRIPTION, text)
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_DESCRIPTION, None)
 
 
 def wait_for_tasks(spark: SparkSession | None = None) -> None:

@@ -29,23 +29,43 @@ _ROUNDS = 4
 _MAX_RANGE = 1 << 24
 
 
-def scan_frame(spark: SparkSession, plan: ScanPlan) -> DataFrame:
-    """The rows of a plan, read by executor tasks (the format's own reader). Raises UnsupportedTypeError."""
-    read = plan.read
+def scan_frame(spark: SparkSession, plans: Sequence[ScanPlan]) -> DataFrame:
+    """The rows of plans with the same columns, read by executor tasks (the format's own reader). Raises
+    UnsupportedTypeError."""
+    read = plans[0].read
     fields = [Field(n, t) for n, t in zip((*read.output, *read.hidden), output_types(read), strict=True)]
     struct = to_spark(fields)
-    if plan.units.num_rows == 0:
+    if not any(plan.units.num_rows for plan in plans):
         return spark.createDataFrame([], struct)
     ship(spark)
-    payloads = [(pickle.dumps(t), t.cost) for t in plan.tasks(SCAN_TASK_BYTES, at_least=cores(spark))]
     wire = struct if fields else S.StructType([S.StructField(ROWS_ONLY, S.ByteType())])
     frames = []
-    for chunk in _chunks(payloads, lambda p: len(p[0])):
-        bundles = tuple((data,) for data, _ in chunk)
+    for chunk in _chunks(_scans(plans, cores(spark)), lambda p: len(p[0])):
+        bundles = _gathered(chunk, cores(spark)) if len(plans) > 1 else tuple((data,) for data, _ in chunk)
         step = _step(len(bundles), sum(cost for _, cost in chunk))
         frames.append(_driving(spark, len(bundles), step).mapInArrow(ScanBundles(bundles, step), wire))
     frame = reduce(DataFrame.unionAll, frames)
     return frame if fields else frame.drop(ROWS_ONLY)
+
+
+def _scans(plans: Sequence[ScanPlan], workers: int) -> list[tuple[bytes, int]]:
+    """The tasks of plans, pickled, with their costs; of a single plan at least one a worker."""
+    at_least = workers if len(plans) == 1 else 1
+    tasks = (task for plan in plans if plan.units.num_rows for task in plan.tasks(SCAN_TASK_BYTES, at_least=at_least))
+    return [(pickle.dumps(task), task.cost) for task in tasks]
+
+
+def _gathered(payloads: Sequence[tuple[bytes, int]], workers: int) -> tuple[tuple[bytes, ...], ...]:
+    """The small tasks of many plans in their order, in bundles of about equal cost: one a worker, or more if they are
+    as large as one large task."""
+    total = sum(max(1, cost) for _, cost in payloads)
+    count = min(len(payloads), max(workers, total // SCAN_TASK_BYTES))
+    bundles: list[list[bytes]] = [[] for _ in range(count)]
+    seen = 0
+    for data, cost in payloads:
+        bundles[seen * count // total].append(data)
+        seen += max(1, cost)
+    return tuple(tuple(b) for b in bundles if b)
 
 
 def run_tasks(

@@ -62,8 +62,21 @@ class ChangesPlan:
     commits: tuple[CommitChanges | RecordedChanges, ...]
 
     def rows(self, engine: Engine) -> Rel:
-        """The changed rows with the columns of CHANGES, commit by commit, deletes first."""
+        """The changed rows with the columns of CHANGES, commit by commit, deletes first. Of one commit at a time, rows
+        to compare with are held."""
         parts = [part for commit in self.commits for part in self._of(commit, engine)]
+        return engine.union(parts) if parts else engine.scan(self._nothing())
+
+    def together(self, engine: Engine) -> Rel:
+        """The same rows in no order, by the same few relations whatever the number of commits: rows of different
+        commits differ in their version, so all commits are compared at once."""
+        pairs = [pair for commit in self.commits for pair in self.scans(commit)]
+        parts = []
+        if plain := [plan for plan, without in pairs if without is None]:
+            parts.append(engine.scan(*plain))
+        if compared := [(plan, without) for plan, without in pairs if without is not None]:
+            left, right = (engine.scan(*plans) for plans in zip(*compared))
+            parts.append(engine.subtract(left, right, (*self.output, *CHANGES)))
         return engine.union(parts) if parts else engine.scan(self._nothing())
 
     def _of(self, commit: CommitChanges | RecordedChanges, engine: Engine) -> Iterator[Rel]:
