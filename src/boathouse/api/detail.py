@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import pyarrow as pa
 
-from boathouse.api.text import iso
+from boathouse.api.text import human_bytes, iso
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.errors import BoathouseError
 from boathouse.ops.handle import Handle
 from boathouse.types import PartitionSpec
 
@@ -75,12 +77,20 @@ def summary_lines(handle: Handle) -> list[str]:
     return lines
 
 
+def summary_html(handle: Handle) -> str:
+    """As the lines, with what the version holds; that is left out where its metadata cannot be read."""
+    head, *rest = summary_lines(handle)
+    try:
+        found = handle.snapshot.sizes()
+    except BoathouseError:
+        pass
+    else:
+        rows = "unknown rows" if found.rows is None else f"{found.rows:,} rows"
+        rest.insert(1, f"{rows} in {found.files:,} files, {human_bytes(found.bytes)}")
+    cells = "".join(f"<tr><td style='text-align:left'>{escape(line.strip())}</td></tr>" for line in rest)
+    return f"<b>{escape(head)}</b><table>{cells}</table>"
+
+
 def partition_text(spec: PartitionSpec) -> list[str]:
     """`month(day)`, `bucket(16, id)`, `country`."""
-    return [
-        ".".join(f.source)
-        if f.transform.name == "identity"
-        else f"{f.transform.name}({'' if f.transform.parameter is None else f'{f.transform.parameter}, '}"
-        f"{'.'.join(f.source)})"
-        for f in spec
-    ]
+    return [str(field) for field in spec]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -21,10 +20,11 @@ from boathouse.api.cleanup import Cleanup
 from boathouse.api.column_rules import ColumnRules
 from boathouse.api.column_values import ColumnValues
 from boathouse.api.columns import Columns
+from boathouse.api.commit_list import History
 from boathouse.api.conditions import Condition, condition_text
 from boathouse.api.constraints import Constraints
 from boathouse.api.description import Description
-from boathouse.api.detail import detail, files_table, summary_lines
+from boathouse.api.detail import detail, files_table, summary_html, summary_lines
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.examining import Examining
 from boathouse.api.features import Features
@@ -55,11 +55,8 @@ from boathouse.ops.write import Source, Write
 from boathouse.table.change import Isolation
 from boathouse.table.engine import Engine
 from boathouse.table.features import Identifiers
-from boathouse.table.history import HistoryEntry
 from boathouse.table.location import At, Version
 from boathouse.types import Partitioning, Schema
-
-History = list[HistoryEntry]
 
 
 class Table(
@@ -150,7 +147,7 @@ class Table(
             raise InvalidArgumentError(
                 f"limit={limit!r} is not a number of commits", advice="pass for example limit=10"
             )
-        return list(self._handle.snapshot.history.entries(limit))
+        return History(self._handle.snapshot.history.entries(limit))
 
     @located
     def files(self) -> pa.Table:
@@ -490,6 +487,4 @@ class Table(
         return "\n".join(summary_lines(self._handle))
 
     def _repr_html_(self) -> str:
-        head, *rest = summary_lines(self._handle)
-        rows = "".join(f"<tr><td>{escape(line.strip())}</td></tr>" for line in rest)
-        return f"<b>{escape(head)}</b><table>{rows}</table>"
+        return summary_html(self._handle)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import Literal
 
 from boathouse.bits.names import Names
@@ -371,6 +372,14 @@ class Schema:
 
     def __str__(self) -> str:
         return "\n".join(str(f) for f in self.fields)
+
+    def __repr__(self) -> str:
+        return "\n  ".join(["Schema", *map(str, self.fields)])
+
+    def _repr_html_(self) -> str:
+        rows = ((f.name, str(f.type), "" if f.nullable else "not null", f.doc or "") for f in self.fields)
+        cells = ("".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row) for row in rows)
+        return f"<table>{''.join(f'<tr>{row}</tr>' for row in cells)}</table>"
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -76,6 +76,13 @@ class PartitionField:
     source_id: int | None = None
     recorded: int | None = None
 
+    def __str__(self) -> str:
+        """`country`, `month(day)`, `bucket(16, id)`."""
+        column, parameter = ".".join(self.source), self.transform.parameter
+        if self.transform.name == "identity":
+            return column
+        return f"{self.transform.name}({'' if parameter is None else f'{parameter}, '}{column})"
+
     @property
     def recorded_id(self) -> int:
         """The id of this field in the table's metadata."""
@@ -121,6 +128,11 @@ class Partitioning:
     def current(self) -> PartitionSpec:
         """The spec for new files."""
         return next(s for s in self.specs if s.id == self.current_id)
+
+    def __repr__(self) -> str:
+        now = ", ".join(map(str, self.current)) or "no column"
+        before = [", ".join(map(str, s)) or "no column" for s in self.specs if s.id != self.current_id]
+        return f"partitioned by {now}" + (f"; files of before by {' or '.join(before)}" if before else "")
 
     def spec(self, id: int) -> PartitionSpec:
         """The spec with this id, which is one of `specs`."""
