@@ -57,7 +57,7 @@ def returned(function):
         if inspect.isclass(found) and found.__module__.startswith("boathouse"):
             yield found
             for base in getattr(found, "__orig_bases__", ()):  # a list of ours
-                yield from (a for a in getattr(base, "__args__", ()) if inspect.isclass(a))
+                yield from (a for a in base.__args__ if a.__module__.startswith("boathouse"))
         elif hasattr(found, "__args__"):  # an alias, such as list[HistoryEntry]
             yield from (a for a in found.__args__ if inspect.isclass(a) and a.__module__.startswith("boathouse"))
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
 from importlib.resources import files
 from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from boathouse import __version__
 from boathouse.api.text import human_bytes, iso
 from boathouse.bits.system import current
 from boathouse.ops.handle import Handle
@@ -44,7 +44,7 @@ def write(handle: Handle, findings: list[Finding]) -> str:
     for part in (_title, _findings, _history, _files, _partitions, _columns, _more):
         part(body, facts)
     made = iso(current().now_ms())
-    _add(body, "footer", f"Made by boathouse {version('boathouse')}, {made}, from the table's metadata alone.")
+    _add(body, "footer", f"Made by boathouse {__version__}, {made}, from the table's metadata alone.")
     return "<!DOCTYPE html>\n" + tostring(page, "unicode", method="html") + "\n"
 
 
