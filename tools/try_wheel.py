@@ -25,6 +25,8 @@ def main() -> None:
     home = Path(bh.__file__).parents[1]
     assert home.name == "site-packages", f"boathouse comes from {home}, not from an installed wheel"
     assert importlib.metadata.version("boathouse") == bh.__version__
+    page = importlib.metadata.metadata("boathouse").get_payload()
+    assert "](docs/" not in page and "/blob/main/docs/" in page, "links of the package's page lead nowhere"
     for extra in ("pyspark", "pandas", "pytest"):
         assert importlib.util.find_spec(extra) is None, f"{extra} is installed: this environment proves nothing"
     with tempfile.TemporaryDirectory() as folder:

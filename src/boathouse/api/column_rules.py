@@ -18,7 +18,8 @@ from boathouse.ops.table.layout import PartitioningSet, SortOrderSet
 
 
 class ColumnRules(Part):
-    """Columns are named as by `add_column`. But for `evolve` these are Iceberg's; other formats refuse them by name."""
+    """Columns are named as by `add_column`. What a format does not have of these, it refuses by name: Iceberg has them
+    all, Delta the order of columns and their becoming nullable, Lance their nullability."""
 
     def evolve(self) -> Evolution:
         """Starts several changes of columns that are made in one commit, or not at all; nothing happens before
@@ -42,8 +43,8 @@ class ColumnRules(Part):
         metadata: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> WriteResult:
-        """Lets a column or a field of a struct be null, or no longer: then only with `unchecked`, as rows that are
-        there are not looked at, and readers rely on it.
+        """Lets a column or a field of a struct be null, or no longer: in Iceberg then only with `unchecked`, as rows
+        that are there are not looked at, and readers rely on it; in Delta a constraint does it.
 
         Raises ColumnNotFoundError, InvalidArgumentError for a column that identifies rows, UnsupportedFeatureError,
         CommitConflictError, CommitUnknownError, ReadOnlyError.

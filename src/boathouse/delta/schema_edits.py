@@ -1,4 +1,4 @@
-"""Columns that are found, added, renamed and dropped in a schemaString: every other part of its JSON stays as it is."""
+"""Columns that are found, added, renamed, moved, dropped in a schemaString: every other part of its JSON stays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boathouse.delta.schema import field_json, without_mapping
 from boathouse.delta.stats.written import column_names
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.identifiers import quote
-from boathouse.table.edits import AddColumn, DropColumn, RenameColumn, SetComment
+from boathouse.table.edits import AddColumn, DropColumn, MoveColumn, RenameColumn, SetComment, SetNullable
 from boathouse.types import Field, Schema
 
 _STATS_COLUMNS: Final = "delta.dataSkippingStatsColumns"
@@ -121,6 +121,37 @@ def commented(raw: Raw, edit: SetComment, where: str) -> dict[str, Any]:
     document = json.loads(raw["schemaString"])
     _, found = _found(document, edit.path, where)
     found["metadata"] = with_text(found.get("metadata") or {}, "comment", edit.comment)
+    return _with_schema(raw, document)
+
+
+def moved(raw: Raw, edit: MoveColumn, where: str) -> dict[str, Any]:
+    """The metaData with another order of fields: files are read by name. Raises InvalidArgumentError."""
+    document = json.loads(raw["schemaString"])
+    fields, found = _found(document, edit.path, where)
+    if edit.after:
+        _, sibling = _found(document, (*edit.path[:-1], edit.after), where)
+        if sibling is not found:
+            fields.remove(found)
+            fields.insert(fields.index(sibling) + 1, found)
+    else:
+        fields.remove(found)
+        fields.insert(0, found)
+    return _with_schema(raw, document)
+
+
+def nullable(raw: Raw, edit: SetNullable, where: str) -> dict[str, Any]:
+    """The metaData with a field that may be null. Raises InvalidArgumentError, and UnsupportedFeatureError for one that
+    may not be any more: rows that others add meanwhile could break the promise."""
+    document = json.loads(raw["schemaString"])
+    _, found = _found(document, edit.path, where)
+    if not edit.nullable and found.get("nullable", True):
+        name = ".".join(edit.path)
+        raise UnsupportedFeatureError(
+            f"column `{name}` of a Delta table may be null, and cannot become NOT NULL",
+            where=where,
+            advice=f"say add_constraint('{edit.path[-1]}_there', '{name} IS NOT NULL'): it refuses nulls from now on",
+        )
+    found["nullable"] = edit.nullable
     return _with_schema(raw, document)
 
 

@@ -28,7 +28,7 @@ from boathouse.delta.features.widening import widened
 from boathouse.delta.log.commit_times import next_time, with_enablement
 from boathouse.delta.names import check_characters, check_names
 from boathouse.delta.schema import parse_schema, schema_json
-from boathouse.delta.schema_edits import commented, dropped, renamed, with_column, with_text
+from boathouse.delta.schema_edits import commented, dropped, moved, nullable, renamed, with_column, with_text
 from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.delta.write import (
     check_properties,
@@ -45,6 +45,7 @@ from boathouse.table.edits import (
     ClearFeature,
     DropColumn,
     Edit,
+    MoveColumn,
     RenameColumn,
     ReplaceSchema,
     RestoreTo,
@@ -52,6 +53,7 @@ from boathouse.table.edits import (
     SetConstraint,
     SetFeature,
     SetName,
+    SetNullable,
     SetProperties,
     SetType,
 )
@@ -134,6 +136,10 @@ def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Map
             check_properties(properties, newest.location.uri)
             found = with_properties(raw, without_names(properties), newest.metadata)
             return named(found, newest.metadata, newest.location.uri)
+        case MoveColumn():
+            return moved(raw, edit, newest.location.uri)
+        case SetNullable():
+            return nullable(raw, edit, newest.location.uri)
         case SetComment():
             return commented(raw, edit, newest.location.uri)
         case SetName(name):

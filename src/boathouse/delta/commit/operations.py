@@ -15,9 +15,11 @@ from boathouse.table.edits import (
     AddFiles,
     CreateTable,
     DropColumn,
+    MoveColumn,
     RenameColumn,
     SchemaEdit,
     SetComment,
+    SetNullable,
     SetProperties,
     SetType,
 )
@@ -110,6 +112,9 @@ def _columns_altered(change: Change, parameters: Parameters) -> Named:
     if retyped is not None:
         column = {"column": _spelled(retyped.path), "type": type_json(retyped.type, _spelled(retyped.path))}
         return "CHANGE COLUMN", {**parameters, "column": json.dumps(column)}
+    changed = change.edit(MoveColumn) or change.edit(SetNullable)
+    if changed is not None:
+        return "CHANGE COLUMN", {**parameters, "column": json.dumps({"column": _spelled(changed.path)})}
     return "DROP COLUMNS", {**parameters, "columns": json.dumps([_spelled(e.path) for e in change.all(DropColumn)])}
 
 
@@ -117,7 +122,14 @@ def _path(edit: SchemaEdit) -> tuple[str, ...]:
     match edit:
         case AddColumn(name, _, parent):
             return (*parent, name)
-        case RenameColumn(path) | DropColumn(path) | SetType(path) | SetComment(path):
+        case (
+            RenameColumn(path)
+            | DropColumn(path)
+            | SetType(path)
+            | SetComment(path)
+            | MoveColumn(path)
+            | SetNullable(path)
+        ):
             return path
     return ()
 
