@@ -53,6 +53,10 @@ TOKEN_URL = "https://login.microsoftonline.com/ten/oauth2/token"
         ({"AWS_S3_ALLOW_UNSAFE_RENAME": "true"}, {}),
         ({"allow_http": True, "region": None, "max_retries": 3}, {"allow_http": "true", "max_retries": "3"}),
         ({"region": "r", "AWS_REGION": "r"}, {"region": "r"}),
+        (
+            {"key": "k", "secret": "s", "token": "t", "endpoint_url": "e"},
+            {"access_key_id": "k", "secret_access_key": "s", "session_token": "t", "endpoint": "e"},
+        ),
     ],
 )
 def test_names_of_others(given: dict[str, object], ours: dict[str, str]) -> None:

@@ -146,7 +146,14 @@ _HADOOP = {
     "fs.azure.account.oauth2.client.secret": "client_secret",
 }
 
-ALIASES: dict[str, str] = {**_OBJECT_STORE, **_ICEBERG, **_HADOOP}
+_FSSPEC = {
+    "key": "access_key_id",
+    "secret": "secret_access_key",
+    "token": "session_token",
+    "anon": "anonymous",
+}
+
+ALIASES: dict[str, str] = {**_OBJECT_STORE, **_ICEBERG, **_HADOOP, **_FSSPEC}
 
 # Known, but without effect here: boathouse never renames, and chooses the signing method from the given credentials.
 IGNORED = frozenset(
