@@ -18,6 +18,7 @@ from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, Malforme
 from boathouse.types import VARIANT, Field, ListType, Schema, StructType
 from boathouse.variant import Variant
 from boathouse.variant.arrays import VariantArray, annotate
+from boathouse.variant.columns.from_json import from_json
 from boathouse.variant.columns.to_json import to_json
 
 VALUES = [{"a": 1, "b": ["x", None]}, None, "text", 1.5]
@@ -211,3 +212,15 @@ def test_files_of_duckdb_and_ours_are_read_with_marks(made, tmp_path):
     back = pq.read_table(tmp_path / "t.parquet")
     assert VariantArray(back["v"]) == made
     assert VariantArray(pq.read_table(tmp_path / "t.parquet", read_dictionary=["v.metadata"])["v"]) == made
+
+
+def test_annotate_finds_what_can_only_be_variants():
+    """By the type and by every value; without a row nothing tells, and names alone do not."""
+    variants = from_json(pa.array(["1", None, '{"a": [2]}']))
+    alike = pa.array([{"metadata": b"\x01\x00\x00", "value": b"\x0c"}, {"metadata": b"text", "value": b"y"}, None])
+    table = pa.table({"v": variants, "alike": alike, "none": pa.nulls(3, variants.type), "t": ["a", "b", "c"]})
+    found = annotate(table)
+    assert [is_variant_field(f) for f in found.schema] == [True, False, False, False]
+    assert found.column("v").equals(table.column("v")) and annotate(found).schema == found.schema
+    named = annotate(table, ["none"]).schema
+    assert [is_variant_field(f) for f in named] == [True, False, True, False]

@@ -13,6 +13,7 @@ from operator import index
 from typing import Any, overload
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from boathouse.arrow.schema import (
     VARIANT_EXTENSION,
@@ -28,6 +29,7 @@ from boathouse.variant.columns.faults import Lenient
 from boathouse.variant.columns.layout import Column, column, storage_of
 from boathouse.variant.columns.reading import variant_at
 from boathouse.variant.columns.to_json import to_json
+from boathouse.variant.columns.valid import is_valid
 from boathouse.variant.json_out import Special
 from boathouse.variant.primitives import EMPTY_METADATA, NULL_VALUE
 from boathouse.variant.spark import is_spark_variant
@@ -212,11 +214,13 @@ def field(name: str, nullable: bool = True) -> pa.Field:
 def annotate(table: Any, columns: Sequence[str] | None = None) -> Any:
     """A table or record batch whose columns of variants carry the extension name, at any depth; no data is copied.
 
-    `columns` names top-level columns that hold variants but are not marked. Raises ColumnNotFoundError,
-    SchemaMismatchError for a column that cannot hold them, InvalidArgumentError.
+    Those that declare it are marked, and top-level structs of two binaries, `metadata` and `value`, each row of which
+    is a variant. `columns` names top-level columns that hold variants, also such without a row, or shredded ones, of
+    which nothing else tells. Raises ColumnNotFoundError, SchemaMismatchError for a column that cannot hold them,
+    InvalidArgumentError.
 
     >>> table = pa.table({"v": bh.variant.from_json(pa.array(["1"]))})
-    >>> bh.variant.annotate(table, ["v"]).schema.field("v").metadata[b"ARROW:extension:name"]
+    >>> bh.variant.annotate(table).schema.field("v").metadata[b"ARROW:extension:name"]
     b'arrow.parquet.variant'
     """
     if not isinstance(table, pa.Table | pa.RecordBatch):
@@ -229,10 +233,23 @@ def annotate(table: Any, columns: Sequence[str] | None = None) -> Any:
             raise ColumnNotFoundError(f"no column `{name}`", advice=f"there are {', '.join(table.schema.names)}")
         if not is_variant_storage(table.schema.field(at).type):
             raise SchemaMismatchError(f"`{name}` is {table.schema.field(at).type}, not a struct<metadata, value>")
-    fields = [_marked(one, columns is not None and one.name in columns) for one in table.schema]
+    fields = [
+        _marked(one, (columns is not None and one.name in columns) or _are_variants(values))
+        for one, values in zip(table.schema, table.columns)
+    ]
     schema = pa.schema(fields, table.schema.metadata)
     arrays = [array.cast(one.type) if array.type != one.type else array for one, array in zip(fields, table.columns)]
     return type(table).from_arrays(arrays, schema=schema)
+
+
+def _are_variants(values: pa.Array | pa.ChunkedArray) -> bool:
+    """Whether a column that nothing declares can hold nothing but variants: by its type, and by every value."""
+    type = values.type
+    if not (pa.types.is_struct(type) and sorted(f.name for f in type) == ["metadata", "value"]):
+        return False
+    if not all(pa.types.is_binary(f.type) or pa.types.is_large_binary(f.type) for f in type):
+        return False
+    return len(values) > values.null_count and bool(pc.all(is_valid(values)).as_py())
 
 
 def _marked(one: pa.Field, surely: bool = False) -> pa.Field:
