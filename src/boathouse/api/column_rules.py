@@ -14,7 +14,7 @@ from boathouse.errors import InvalidArgumentError
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import WriteResult
 from boathouse.ops.schema.column_rules import ColumnMoved, DefaultChanged, IdentifiersSet, NullabilitySet
-from boathouse.ops.table.layout import PartitioningSet, SortOrderSet
+from boathouse.ops.table.layout import ClusteringSet, PartitioningSet, SortOrderSet
 
 
 class ColumnRules(Part):
@@ -122,6 +122,24 @@ class ColumnRules(Part):
         column, UnsupportedFeatureError, CommitConflictError, CommitUnknownError, ReadOnlyError.
         """
         write = PartitioningSet(lambda schema, _: partition_fields(by, schema, named))
+        return self._run(LOCAL, write, WriteOptions.of(message, metadata, None, dry_run))
+
+    @located
+    def cluster_by(
+        self,
+        *columns: str,
+        message: str | None = None,
+        metadata: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> WriteResult:
+        """Says by which columns, or fields of structs, at most four, rows are to be clustered; none: by none. No file
+        is rewritten here: `optimize` rewrites those that are not clustered so. For Delta (liquid clustering), in tables
+        that are not partitioned.
+
+        Raises ColumnNotFoundError, InvalidArgumentError for a type without an order, and for a partitioned table,
+        UnsupportedFeatureError for Iceberg and Lance, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
+        write = ClusteringSet(tuple(names("columns", columns)) if columns else ())
         return self._run(LOCAL, write, WriteOptions.of(message, metadata, None, dry_run))
 
     @located

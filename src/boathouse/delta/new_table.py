@@ -55,7 +55,8 @@ class NewDelta(Generic[S]):
     def write_context(self, write_id: str) -> WriteContext:
         context = write.write_context(self.context, self.schema, self.spec, self.create.properties, write_id)
         asked = any(self.properties.get(key, "").lower() == "true" for key in ICEBERG_COMPAT)
-        return replace(context, materialized=asked)
+        clustered = {**context.options, "clustered": self.create.cluster_by}
+        return replace(context, materialized=asked, options=clustered)
 
     def newest(self, put: Attempt | None = None) -> S:
         return load(self.context, NEWEST, self.kind)

@@ -14,9 +14,9 @@ from boathouse.delta.data_writer import data_schema
 from boathouse.delta.features.change_data import FEED, is_recorded, recording
 from boathouse.delta.features.change_data import check_names as check_feed
 from boathouse.delta.features.column_mapping import MAX_ID, completed, enabled, mode_of
-from boathouse.delta.features.computed import computed, generation, with_generation
+from boathouse.delta.features.computed import computed, generation, with_defaults, with_generation
 from boathouse.delta.features.constraints import constraints, invariants
-from boathouse.delta.features.domains import clustering
+from boathouse.delta.features.domains import check_columns, clustering
 from boathouse.delta.features.iceberg_compat import check as check_compat
 from boathouse.delta.features.iceberg_compat import is_active
 from boathouse.delta.features.identity import check_partitioning, declared, identities
@@ -97,11 +97,13 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
     if text_of(table.properties.get(FEED, "")).lower() == "true":
         check_feed(table.schema, where)
     plain = with_generation(without_keys(table.schema, OF_FILES), table.generated)
+    plain = with_defaults(plain, table.defaults)
     if snapshot is None:
         plain = declared(plain, table.identities, where)
     schema = parse_schema(schema_json(plain), where)
     spec = partition_spec(schema, _partition_columns(schema, table.partition_by, where))
     check_partitioning(schema, [f.name for f in spec], where)
+    check_columns(table.cluster_by, schema, bool(spec.fields), where)
     _check_stored(schema, spec, where)
     if snapshot is not None:
         check_types(schema, snapshot)
@@ -112,10 +114,16 @@ def create(where: str, table: CreateTable, snapshot: DeltaSnapshot | None = None
         )
     check_properties(table.properties, where)
     metadata = Metadata.parse(new_metadata("", schema, (), table.properties, where, table.adopts), where)
-    protocol = Protocol.parse(lowest_protocol(schema, table.properties), where)
+    protocol = Protocol.parse(first_protocol(schema, table), where)
     check_write(protocol, metadata, where)
     check_compat(protocol, metadata, where, table.adopts)
     return metadata.schema, partition_spec(metadata.schema, [f.name for f in spec])
+
+
+def first_protocol(schema: Schema, table: CreateTable) -> dict[str, Any]:
+    """The protocol action of a new table."""
+    asked = {f"{ASKED}clustering": "supported"} if table.cluster_by else {}
+    return lowest_protocol(schema, {**table.properties, **asked})
 
 
 def profiled(table: CreateTable, where: str) -> CreateTable:
@@ -142,7 +150,8 @@ def _check_stored(schema: Schema, spec: PartitionSpec, where: str) -> None:
 def check_replaced(snapshot: DeltaSnapshot, edit: ReplaceSchema) -> None:
     """Raises what `create` raises for the schema and partitioning of an overwrite."""
     fields = snapshot.partitioning.current.fields if edit.partition_by is None else edit.partition_by
-    table = CreateTable(edit.schema, tuple(fields), dict(snapshot.properties), generated=edit.generated)
+    properties = dict(snapshot.properties)
+    table = CreateTable(edit.schema, tuple(fields), properties, generated=edit.generated, defaults=edit.defaults)
     create(snapshot.location.uri, table, snapshot)
 
 

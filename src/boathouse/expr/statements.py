@@ -10,19 +10,16 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from boathouse.errors import ExpressionError, UnsupportedFeatureError
+from boathouse.expr import row_statements as rows
 from boathouse.expr.alter_columns import AlterColumns, alter_columns
 from boathouse.expr.alter_refs import AlterRef, alter_refs
 from boathouse.expr.alter_table import AlterTable, alter_table
 from boathouse.expr.parse import parse
 from boathouse.expr.sql_tokens import Token, joined, place, tokenize
 from boathouse.expr.statement_tree import (
-    Delete,
     Describe,
     Detail,
     History,
-    Insert,
-    Merge,
-    MergeClause,
     Optimize,
     Reorg,
     Restore,
@@ -33,7 +30,6 @@ from boathouse.expr.statement_tree import (
     TimeTravel,
     Tokens,
     Truncate,
-    Update,
     Vacuum,
 )
 
@@ -237,90 +233,17 @@ class Parser:
         self.need(")")
         return tuple(found)
 
-    # ---- statements
-
-    def delete(self, table: TableName) -> Delete:
-        return Delete(table, self.alias("WHERE"), self.where())
-
-    def update(self, table: TableName) -> Update:
-        alias = self.alias("SET")
-        self.need("SET")
-        return Update(table, alias, self.assignments("WHERE"), self.where())
-
-    def merge(self, table: TableName, evolve: bool = False) -> Merge:
-        alias = self.alias("USING")
-        self.need("USING")
-        source = self.until("a source", "ON")
-        self.need("ON")
-        on = self.until("a condition", "WHEN MATCHED", "WHEN NOT MATCHED")
-        clauses = []
-        while self.take("WHEN"):
-            clauses.append(self.clause())
-        if not clauses:
-            raise self.expected("WHEN MATCHED or WHEN NOT MATCHED")
-        return Merge(table, alias, source, on, tuple(clauses), evolve)
-
-    def clause(self) -> MergeClause:
-        kind = "not_matched" if self.take("NOT") else "matched"
-        self.need("MATCHED")
-        if kind == "not_matched" and self.take("BY"):
-            kind += "_by_source" if self.take("SOURCE") else ""
-            if kind == "not_matched":
-                self.need("TARGET")
-        where = self.until("a condition", "THEN") if self.take("AND") else None
-        self.need("THEN")
-        if kind != "not_matched" and self.take("DELETE"):
-            return MergeClause(f"when_{kind}_delete", None, where)
-        if kind == "not_matched":
-            self.need("INSERT")
-            return self.insertion(where)
-        self.need("UPDATE")
-        self.need("SET")
-        if kind == "matched" and self.take("*"):
-            return MergeClause("when_matched_update_all", None, where)
-        return MergeClause(f"when_{kind}_update", self.assignments("WHEN MATCHED", "WHEN NOT"), where)
-
-    def insertion(self, where: Tokens | None) -> MergeClause:
-        """What follows INSERT in a merge."""
-        if self.take("*"):
-            return MergeClause("when_not_matched_insert_all", None, where)
-        columns = self.listed("a column")
-        self.need("VALUES")
-        values = self.listed("a value")
-        if len(columns) != len(values):
-            self._at -= 1
-            raise self.expected(f"{len(columns)} values")
-        return MergeClause("when_not_matched_insert", tuple(zip(columns, values, strict=True)), where)
-
-    def insert(self, table: TableName, overwrite: bool = False) -> Insert:
-        partition = self.partition() if self.take("PARTITION") else ()
-        if partition and self.sees("IF", "NOT", "EXISTS"):
-            raise self.refuse("INSERT OVERWRITE ... IF NOT EXISTS", "leave it out, and filter the query")
-        columns = tuple(joined(c) for c in self.listed("a column")) if self._column_list() else None
-        by_name = self.take("BY", "NAME")
-        where = None
-        if not overwrite and not partition and self.take("REPLACE", "WHERE"):
-            overwrite, where = True, self.until("a condition", "SELECT", "WITH", "VALUES", "TABLE", "FROM")
-        query = tuple(self._tokens[self._at :])
-        if not query:
-            raise self.expected("a query")
+    def rest(self) -> Tokens:
+        """All tokens from here."""
+        found = tuple(self._tokens[self._at :])
         self._at = len(self._tokens)
-        return Insert(table, partition, columns, by_name, overwrite, where, query)
+        return found
 
-    def partition(self) -> tuple[tuple[str, Tokens | None], ...]:
-        """`(a = 1, b)`."""
-        self.need("(")
-        found: list[tuple[str, Tokens | None]] = []
-        while True:
-            name = self.identifier("a column")
-            found.append((name, self.until("a value", ",") if self.take("=") else None))
-            if not self.take(","):
-                self.need(")")
-                return tuple(found)
+    def back(self) -> None:
+        """Back over one token, which an error then names."""
+        self._at -= 1
 
-    def _column_list(self) -> bool:
-        """Whether names in parentheses follow, not a query."""
-        return self.sees("(") and not any(self.sees("(", w) for w in ("SELECT", "WITH", "VALUES", "TABLE", "FROM", "("))
+    # ---- statements
 
     def optimize(self, table: TableName) -> Optimize:
         if self.sees("FULL"):
@@ -398,12 +321,12 @@ _DESCRIBE: Final = {
     for more in (" EXTENDED", " FORMATTED", "")
 }
 _STATEMENTS: Final[dict[str, Callable[[Parser, TableName], Parsed | None]]] = {
-    "MERGE INTO": Parser.merge,
-    "MERGE WITH SCHEMA EVOLUTION INTO": lambda p, table: p.merge(table, evolve=True),
-    "UPDATE": Parser.update,
-    "DELETE FROM": Parser.delete,
-    "INSERT INTO": Parser.insert,
-    "INSERT OVERWRITE": lambda p, table: p.insert(table, overwrite=True),
+    "MERGE INTO": rows.merge,
+    "MERGE WITH SCHEMA EVOLUTION INTO": lambda p, table: rows.merge(p, table, evolve=True),
+    "UPDATE": rows.update,
+    "DELETE FROM": rows.delete,
+    "INSERT INTO": rows.insert,
+    "INSERT OVERWRITE": lambda p, table: rows.insert(p, table, overwrite=True),
     "OPTIMIZE": Parser.optimize,
     "REORG TABLE": Parser.reorg,
     "VACUUM": Parser.vacuum,

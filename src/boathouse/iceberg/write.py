@@ -38,6 +38,7 @@ from boathouse.iceberg.snapshot import IcebergSnapshot
 from boathouse.storage import absolute, join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
+from boathouse.table.edits.declared import require_none
 from boathouse.table.tasks import Distribution, WriteContext
 from boathouse.types import PartitionSpec, Schema
 
@@ -52,7 +53,7 @@ def create(context: TableContext, create: CreateTable) -> tuple[Schema, Partitio
 
     Raises UnsupportedTypeError naming the column, UnsupportedFeatureError for a format version that is not offered.
     """
-    create.require_no_identities("Iceberg", str(context))
+    require_none(create, "Iceberg", str(context), "identities", "generated", "cluster_by")
     require_plain(create.properties, str(context))
     if create.profile not in (None, "modern"):
         raise UnsupportedFeatureError(f"Iceberg tables have no profile {create.profile!r}", where=str(context))

@@ -18,6 +18,7 @@ from boathouse.lance.table_options import options_of
 from boathouse.storage import join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
+from boathouse.table.edits.declared import require_none
 from boathouse.table.metadata_columns import ROW_ID
 from boathouse.table.tasks import WriteContext
 from boathouse.types import INT64, Field, PartitionSpec, Schema
@@ -31,7 +32,7 @@ def created(context: TableContext, create: CreateTable) -> tuple[LanceField, ...
     where = context.location.uri
     if create.partition_by:
         raise no_partitions(where)
-    create.require_no_identities("Lance", where)
+    require_none(create, "Lance", where, "identities", "generated", "defaults", "cluster_by", "comment")
     if create.profile not in PROFILES:
         raise UnsupportedFeatureError(f"Lance tables have no profile {create.profile!r}", where=where)
     options_of(create)

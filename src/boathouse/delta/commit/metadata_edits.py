@@ -11,7 +11,7 @@ from boathouse.delta.commit.restore import restored_metadata
 from boathouse.delta.features.change_data import FEED
 from boathouse.delta.features.change_data import check_names as check_feed
 from boathouse.delta.features.column_mapping import completed, replaced, with_properties
-from boathouse.delta.features.computed import check_stored, with_generation
+from boathouse.delta.features.computed import check_stored, with_defaults, with_generation
 from boathouse.delta.features.domains import check_clustering
 from boathouse.delta.features.drop import cleared, protected, protocol_without
 from boathouse.delta.features.iceberg_compat import check_change as check_compat
@@ -49,6 +49,7 @@ from boathouse.table.edits import (
     RenameColumn,
     ReplaceSchema,
     RestoreTo,
+    SetClustering,
     SetComment,
     SetConstraint,
     SetFeature,
@@ -66,6 +67,7 @@ def metadata_actions(change: Change, newest: DeltaSnapshot, now: int) -> list[Ac
     """The protocol, if features are missing in it, and the metaData, if it changes."""
     metadata = edited(change.edits, newest)
     asked = [name for e in change.all(SetProperties) for name in asked_by_name(e.properties)]
+    asked += ["clustering" for e in change.all(SetClustering) if e.columns]
     if metadata is not None:
         time = next_time(now, newest.timestamp_ms)
         metadata = with_enablement(metadata, newest.metadata, newest.version + 1, time)
@@ -103,8 +105,9 @@ def edited(edits: Sequence[Edit], newest: DeltaSnapshot) -> Mapping[str, Any] | 
 
 def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Mapping[str, Any]:
     match edit:
-        case ReplaceSchema(schema, partition_by, generated):
-            return _replaced(raw, with_generation(schema, generated), partition_by, newest)
+        case ReplaceSchema(schema, partition_by, generated, defaults):
+            whole = with_defaults(with_generation(schema, generated), defaults)
+            return _replaced(raw, whole, partition_by, newest)
         case AddColumn():
             return _with_column(raw, edit, newest)
         case RenameColumn():

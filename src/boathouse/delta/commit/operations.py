@@ -58,6 +58,8 @@ def _created(change: Change, parameters: Parameters, partition: str) -> Named:
         "isManaged": "false",
         "properties": json.dumps(dict(create.properties)),
     }
+    if create.cluster_by:
+        described["clusterBy"] = json.dumps([".".join(path) for path in create.cluster_by])
     return ("CREATE TABLE AS SELECT" if change.edit(AddFiles) else "CREATE TABLE"), {**parameters, **described}
 
 

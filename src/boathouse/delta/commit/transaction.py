@@ -17,12 +17,11 @@ from boathouse.delta.commit.commit_info import WRITE_ID, commit_info
 from boathouse.delta.commit.file_actions import adds, change_files, removes
 from boathouse.delta.commit.metadata_edits import dropped_feature, edited, metadata_actions
 from boathouse.delta.commit.readback import check_entry
-from boathouse.delta.features.domains import RowIds, preserved
+from boathouse.delta.features.domains import RowIds, check_columns, clustering_action, preserved
 from boathouse.delta.features.drop import drops_history, traces, untracked
 from boathouse.delta.features.iceberg_compat import check_added
 from boathouse.delta.features.row_tracking import files_without_ids, turned_on
 from boathouse.delta.features.support import (
-    lowest_protocol,
     maps_columns,
     supports,
 )
@@ -38,6 +37,7 @@ from boathouse.delta.write import (
     check_replaced,
     check_storage,
     check_writable,
+    first_protocol,
     new_metadata,
     profiled,
 )
@@ -70,6 +70,7 @@ from boathouse.table.edits import (
     ReplaceSchema,
     RestoreTo,
     SchemaEdit,
+    SetClustering,
     SetComment,
     SetConstraint,
     SetDeletes,
@@ -102,6 +103,7 @@ _EDITS: Final = (
     SetComment,
     SetName,
     SetProperties,
+    SetClustering,
     GiveRowIds,
     SetConstraint,
     AdvanceIdentity,
@@ -143,6 +145,8 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
         check_writable(newest, mixed_writers=False)
     now = system.current().now_ms()
     actions = _created(change, now) if newest is None else metadata_actions(change, newest, now)
+    for edit in change.all(SetClustering):
+        actions.append(_clustering(edit, actions, newest, change.location.uri))
     for txn in change.all(SetTransaction):
         actions.append({"txn": {"appId": txn.app, "version": txn.version, "lastUpdated": now}})
     removed = [{"remove": r} for r in removes(change, newest, now)]
@@ -186,6 +190,13 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     return attempt
 
 
+def _clustering(edit: SetClustering, actions: Sequence[Action], newest: DeltaSnapshot | None, where: str) -> Action:
+    """The action for the table as these actions leave it."""
+    metadata = _protocol_and_metadata(actions, newest, where)[1]
+    check_columns(edit.columns, metadata.schema, bool(metadata.partition_columns), where)
+    return clustering_action(edit.columns, metadata.schema)
+
+
 def _again(change: Change, newest: DeltaSnapshot, tracks: bool) -> Iterator[Action]:
     """Files that are added again for what is said of them: there are no more than before. `tracks`: from now on every
     row has an id."""
@@ -219,7 +230,8 @@ def _created(change: Change, now: int) -> list[Action]:
     plain, names = without_mapping(schema), [f.name for f in spec]
     metadata = new_metadata(id, plain, names, create.properties, change.location.uri, create.adopts)
     about = {"createdTime": now} | ({} if create.comment is None else {"description": create.comment})
-    return [{"protocol": lowest_protocol(schema, create.properties)}, {"metaData": metadata | about}]
+    found = [{"protocol": first_protocol(schema, create)}, {"metaData": metadata | about}]
+    return [*found, clustering_action(create.cluster_by, schema)] if create.cluster_by else found
 
 
 def _protocol_and_metadata(

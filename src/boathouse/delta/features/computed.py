@@ -12,7 +12,7 @@ from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.errors import CorruptTableError, ExpressionError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.parse import parse
-from boathouse.expr.tree import Cast, walk
+from boathouse.expr.tree import Cast, Column, walk
 from boathouse.table.tasks import ComputedColumn, RowCondition
 from boathouse.types import FixedType, Schema
 
@@ -38,6 +38,25 @@ def with_generation(schema: Schema, generated: Mapping[str, str]) -> Schema:
         replace(f, metadata={**f.metadata, GENERATION: generated[f.name]}) if f.name in generated else f for f in schema
     )
     return replace(schema, fields=tuple(fields)) if generated else schema
+
+
+def with_defaults(schema: Schema, defaults: Mapping[str, str]) -> Schema:
+    """The schema with the defaults of its columns. Raises ExpressionError, as `check_stored`, and for one that is not
+    the same in every row."""
+    for name, sql in defaults.items():
+        check_stored(sql)
+        try:
+            found = parse(sql)
+        except ExpressionError:
+            continue
+        if any(isinstance(e, Column) for e in walk(found)):
+            raise ExpressionError(
+                f"the default of `{name}` names a column: {sql}", advice="generate the column from the others instead"
+            )
+    fields = (
+        replace(f, metadata={**f.metadata, DEFAULT: defaults[f.name]}) if f.name in defaults else f for f in schema
+    )
+    return replace(schema, fields=tuple(fields)) if defaults else schema
 
 
 def generation(metadata: Metadata) -> Iterator[RowCondition]:

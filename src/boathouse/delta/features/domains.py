@@ -18,14 +18,18 @@ from boathouse.delta.features.row_ids import SUSPENDED, carried, is_tracked
 from boathouse.delta.features.support import supports
 from boathouse.delta.schema import physical_name
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.errors import CorruptTableError, InvalidArgumentError
+from boathouse.errors import ColumnNotFoundError, CorruptTableError, InvalidArgumentError
 from boathouse.table.features import Clustering
-from boathouse.types import Field, StructType
+from boathouse.types import BinaryType, BooleanType, Field, ListType, MapType, NullType, Schema, StructType, VariantType
 
 Action = dict[str, Any]
 ROW_TRACKING: Final = "delta.rowTracking"
 CLUSTERING: Final = "delta.clustering"
 _MARK: Final = "rowIdHighWaterMark"
+_MOST: Final = 4
+"""The most clustering columns that the reference takes."""
+_UNORDERED: Final = (StructType, ListType, MapType, VariantType, NullType, BinaryType, BooleanType)
+"""Types of which a file has no bounds."""
 
 
 def domains(snapshot: DeltaSnapshot) -> Mapping[str, str]:
@@ -75,6 +79,39 @@ def _providers(units: pa.Table) -> pa.ChunkedArray:
     return pc.struct_field(units.column("native"), "clusteringProvider")
 
 
+def check_columns(columns: Sequence[tuple[str, ...]], schema: Schema, partitioned: bool, where: str) -> None:
+    """Raises ColumnNotFoundError, and InvalidArgumentError for columns that a table cannot be clustered by."""
+    if columns and partitioned:
+        raise InvalidArgumentError(
+            "a table is partitioned or clustered, not both", where=where, advice="leave one of the two out"
+        )
+    if len(columns) > _MOST:
+        raise InvalidArgumentError(
+            f"the table would be clustered by {len(columns)} columns", where=where, advice=f"name at most {_MOST}"
+        )
+    leaves = dict(schema.walk())
+    for path in columns:
+        found = leaves.get(path)
+        if found is None:
+            raise ColumnNotFoundError(
+                f"no column `{'.'.join(path)}` to cluster by",
+                where=where,
+                advice=f"there are {', '.join(schema.names)}",
+            )
+        if isinstance(found.type, _UNORDERED) or columns.count(path) > 1:
+            why = "twice" if columns.count(path) > 1 else f"of type {found.type}"
+            raise InvalidArgumentError(
+                f"the table cannot be clustered by `{'.'.join(path)}` {why}", where=where, advice="name another column"
+            )
+
+
+def clustering_action(columns: Sequence[tuple[str, ...]], schema: Schema) -> Action:
+    """What records the clustering columns, by their physical names."""
+    names = {name: physical for physical, name in _leaves(schema.fields)}
+    found = {"clusteringColumns": [list(names[path]) for path in columns], "domainName": CLUSTERING}
+    return {"domainMetadata": {"domain": CLUSTERING, "configuration": orjson.dumps(found).decode(), "removed": False}}
+
+
 def check_clustering(snapshot: DeltaSnapshot, path: tuple[str, ...]) -> None:
     """Raises InvalidArgumentError for a column, or a part of one, by which the table is clustered: it cannot be
     dropped."""
@@ -82,7 +119,7 @@ def check_clustering(snapshot: DeltaSnapshot, path: tuple[str, ...]) -> None:
         raise InvalidArgumentError(
             f"the table is clustered by `{'.'.join(path)}`, so that it cannot be dropped",
             where=snapshot.location.uri,
-            advice="change the clustering columns first, with the engine that clusters the table",
+            advice="change the clustering columns first: t.cluster_by(...)",
         )
 
 

@@ -20,8 +20,9 @@ from boathouse.errors import (
 )
 from boathouse.iceberg.catalogs.errors import catalog_errors
 from boathouse.iceberg.catalogs.sql import SqlRow
+from boathouse.iceberg.commit.column_edits import set_defaults
 from boathouse.iceberg.metadata.document import TableMetadata, dump
-from boathouse.iceberg.metadata.draft import created, finished
+from boathouse.iceberg.metadata.draft import COMMENT, created, finished
 from boathouse.iceberg.metadata.partitions import spec_fields_json
 from boathouse.iceberg.metadata.schemas import schema_json
 from boathouse.iceberg.metadata.versions import PROPERTY
@@ -32,6 +33,7 @@ from boathouse.iceberg.write import create as new_table
 from boathouse.storage import PutMode, Stores, absolute, join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
+from boathouse.table.edits.declared import require_none
 from boathouse.table.location import Location
 
 if TYPE_CHECKING:
@@ -49,7 +51,9 @@ def create_table(
     schema, spec, version = new_table(context, table)
     table = of_profile(table)
     if row is None:
+        require_none(table, f"{type(catalog.client).__name__}: new", where, "defaults")
         asked = {**table.properties, PROPERTY: str(version)}
+        asked |= {} if table.comment is None else {COMMENT: table.comment}
         with catalog_errors(where, catalog.secrets), _types_of_clients(where):
             types = import_module("pyiceberg.schema").Schema.model_validate(schema_json(schema, 0))
             fields = {"spec-id": spec.id, "fields": spec_fields_json(spec)}
@@ -59,6 +63,7 @@ def create_table(
     with catalog_errors(where, catalog.secrets):
         root = absolute(_placed(catalog, parts, place, where))
     draft = created(table, schema, spec, root, system.current().now_ms(), version)
+    set_defaults(draft, table.defaults, where)
     document = finished(draft.document, None, str(system.current().uuid4()))
     uri = join(root, METADATA_FOLDER, f"00000-{system.current().uuid4()}.metadata.json")
     TableMetadata.of(document, uri)

@@ -3,7 +3,7 @@ row (spec, "Schema Evolution", "Default values", "Identifier Field IDs")."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -16,7 +16,7 @@ from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind
 from boathouse.iceberg.commit.defaults import writable
 from boathouse.iceberg.commit.schema_draft import set_schema
-from boathouse.iceberg.metadata.draft import Draft
+from boathouse.iceberg.metadata.draft import COMMENT, Draft
 from boathouse.iceberg.metadata.rules import highest_column_id
 from boathouse.iceberg.metadata.schema_rules import IDENTIFIERS, promotes
 from boathouse.iceberg.metadata.schemas import Ids, fresh_ids, storable
@@ -39,8 +39,6 @@ from boathouse.types import (
 from boathouse.types.evolution import with_edited, with_field, with_order
 
 _ONE_ROW: Final = pa.table({"": pa.nulls(1)})
-COMMENT: Final = "comment"
-"""The property that describes the table."""
 
 
 def add_column(draft: Draft, edit: AddColumn, where: str) -> None:
@@ -80,6 +78,12 @@ def set_default(draft: Draft, edit: SetDefault, where: str) -> None:
         return replace(field, metadata=kept if value is None else {**kept, WRITE: value})
 
     _edit(draft, edit.path, change, where)
+
+
+def set_defaults(draft: Draft, defaults: Mapping[str, str], where: str) -> None:
+    """The write defaults of the columns of a new schema, by their names."""
+    for name, sql in defaults.items():
+        set_default(draft, SetDefault((name,), sql), where)
 
 
 def _default(sql: str, type: DataType, name: str, version: FormatVersion, where: str) -> Any:

@@ -13,6 +13,7 @@ from boathouse.iceberg.commit.column_edits import (
     move_column,
     set_comment,
     set_default,
+    set_defaults,
     set_identifiers,
     set_nullable,
     set_type,
@@ -42,6 +43,7 @@ from boathouse.table.edits import (
     SetSortOrder,
     SetType,
 )
+from boathouse.table.edits.declared import require_none
 from boathouse.types import Schema
 from boathouse.types.evolution import with_name, without_field
 
@@ -150,6 +152,7 @@ def _update_mapping(draft: Draft, before: Schema, where: str) -> None:
 
 def _replace_schema(draft: Draft, edit: ReplaceSchema, where: str) -> None:
     """An overwrite's own schema and spec, both with ids."""
+    require_none(edit, "Iceberg", where, "generated")
     metadata = draft.view(where)
     schema = merged_ids(edit.schema, metadata.schema, Ids(highest_column_id(metadata.document)), metadata.format)
     check_names(metadata.document, schema)
@@ -157,3 +160,4 @@ def _replace_schema(draft: Draft, edit: ReplaceSchema, where: str) -> None:
     spec = replacing_spec(metadata, fields, schema)
     set_schema(draft, Schema(schema.fields))
     use_spec(draft, spec)
+    set_defaults(draft, edit.defaults, where)

@@ -25,6 +25,8 @@ OURS: Final = "boathouse"
 """A field that only this library writes: the id of the write that created this version of the metadata."""
 _NOT_STORED = frozenset({PROPERTY})
 _UNSORTED: Final = 0
+COMMENT: Final = "comment"
+"""The property that describes the table."""
 _BORROWED: Final = {"gc.enabled": "false", "snapshot": "true"}
 """What the reference sets in a table of the files of another one."""
 _OF_SCHEMAS: Final = (u.AddSchema, u.SetCurrentSchema)
@@ -91,6 +93,8 @@ def created(
         properties.setdefault(NAME_MAPPING, mapping_of(schema).text())
     if create.borrows:
         properties |= _BORROWED
+    if create.comment is not None:
+        properties[COMMENT] = create.comment
     if properties:
         draft.make(u.SetProperties(properties))
     return draft

@@ -26,6 +26,7 @@ from boathouse.table.edits import (
     SetNullable,
     SetType,
 )
+from boathouse.table.edits.declared import require_none
 from boathouse.types import Field as PlainField
 from boathouse.types import Schema
 
@@ -71,6 +72,7 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
 
 def _replaced(manifest: Manifest, edit: ReplaceSchema, where: str) -> Manifest:
     """The fields stay the same ones if they are equivalent; metadata is replaced if the new schema has any."""
+    require_none(edit, "Lance", where, "generated", "defaults")
     if edit.partition_by:
         raise schemas.no_partitions(where)
     fields = schemas.fields_for(edit.schema, manifest.fields, where=where)

@@ -1,4 +1,4 @@
-"""How new files are laid out: what they are partitioned by, and in which order their rows should be."""
+"""How new files are laid out: what they are partitioned or clustered by, and in which order their rows should be."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from boathouse.ops.schema.alter_columns import column_path
 from boathouse.ops.write import Planned, Start, WritePlan
 from boathouse.table.change import Operation
-from boathouse.table.edits import SetPartitioning, SetProperties, SetSortOrder
+from boathouse.table.edits import SetClustering, SetPartitioning, SetProperties, SetSortOrder
 from boathouse.types import PartitionField, PartitionSpec, Schema, SortField
 
 
@@ -24,6 +25,21 @@ class PartitioningSet:
         edit = SetPartitioning(self.by(start.snapshot.schema, start.snapshot.partitioning.current))
         start.evolved((edit,))
         parameters = {"partitioning": ", ".join(f"{f.name}: {f.transform}" for f in edit.fields)}
+        return WritePlan((), lambda _: Planned(start.change("set-properties", (edit,), parameters=parameters)))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusteringSet:
+    """The table wants its rows clustered by these columns, paths through structs as text; none: by none. Raises
+    ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError."""
+
+    columns: tuple[str, ...]
+    operation: ClassVar[Operation] = "set-properties"
+
+    def plan(self, start: Start) -> WritePlan:
+        schema = start.snapshot.schema
+        edit = SetClustering(tuple(column_path(name, schema) for name in self.columns))
+        parameters = {"clustering": ", ".join(".".join(path) for path in edit.columns)}
         return WritePlan((), lambda _: Planned(start.change("set-properties", (edit,), parameters=parameters)))
 
 

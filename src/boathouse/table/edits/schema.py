@@ -12,11 +12,13 @@ from boathouse.types import DataType, PartitionField, Schema, SortField
 
 @dataclass(frozen=True, slots=True)
 class ReplaceSchema:
-    """An overwrite with a new schema and partitioning (None: the current one). `generated` as in CreateTable."""
+    """An overwrite with a new schema and partitioning (None: the current one). `generated` and `defaults` as in
+    CreateTable."""
 
     schema: Schema
     partition_by: tuple[PartitionField, ...] | None = None
     generated: Mapping[str, str] = field(default_factory=dict)
+    defaults: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from boathouse.errors import UnsupportedFeatureError
 from boathouse.table.location import Version
 from boathouse.table.version import TableVersion
 from boathouse.types import Identity, PartitionField, Schema
@@ -20,8 +19,8 @@ class CreateTable:
     `schema`.
 
     `adopts`: its files are there already, and have the columns' own names; `borrows`: they belong to others, so that
-    nothing that the table does may remove one. `generated` is the expression of each
-    generated column; it and `comment` are Delta's.
+    nothing that the table does may remove one. `generated` is the expression of each generated column, and `defaults`
+    what columns have in rows that lack them: Spark SQL text by the names of columns. `cluster_by` are paths.
     """
 
     schema: Schema
@@ -33,15 +32,8 @@ class CreateTable:
     borrows: bool = False
     comment: str | None = None
     generated: Mapping[str, str] = field(default_factory=dict)
-
-    def require_no_identities(self, format: str, where: str) -> None:
-        """Raises UnsupportedFeatureError if identity columns are declared."""
-        for name in self.identities:
-            raise UnsupportedFeatureError(
-                f"{format} tables have no identity columns: `{name}` would have to be filled by whoever writes",
-                where=where,
-                advice="leave identity out, or create a Delta table",
-            )
+    defaults: Mapping[str, str] = field(default_factory=dict)
+    cluster_by: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +65,13 @@ class SetProperties:
     """Properties are set; a value of None removes one."""
 
     properties: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class SetClustering:
+    """The columns, paths through structs, by which the table wants its rows clustered; none: by none."""
+
+    columns: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +183,7 @@ TableEdit = (
     | SetTransaction
     | SetName
     | SetProperties
+    | SetClustering
     | GiveRowIds
     | AdvanceIdentity
     | SetConstraint
