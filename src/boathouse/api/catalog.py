@@ -101,14 +101,12 @@ class Catalog(CatalogViews):
         >>> prod.create("sales.orders", "id bigint, day date", partition_by="month(day)").append([{"id": 1}]).rows_added
         1
         """
-        made = self._made
         with errors_at(f"{self.name}.{identifier}"):
             named, logical = time_zone(timezone), as_schema(schema)
             asked = CreateTable(
                 logical, partition_fields(partition_by, logical), strings("properties", properties), profile
             )
-            place = None if location is None else path_text(location)
-            _changes().create_table(made, made.parts(identifier), asked, place, made.stores(storage_options))
+            create_in(self, identifier, asked, location, storage_options)
         return self.open(identifier, storage_options=storage_options, spark=spark, timezone=named)
 
     def drop(self, identifier: str, purge: bool = False) -> None:
@@ -172,6 +170,19 @@ def _namespace(name: str) -> str:
     if not isinstance(name, str) or not name or not all(name.split(".")):
         raise InvalidArgumentError(f"{name!r} is not a namespace", advice="pass a name, such as 'sales'")
     return name
+
+
+def create_in(
+    catalog: Catalog,
+    identifier: str,
+    table: CreateTable,
+    location: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> None:
+    """Makes the empty table. Raises what `Catalog.create` raises."""
+    made = catalog._made
+    place = None if location is None else path_text(location)
+    _changes().create_table(made, made.parts(identifier), table, place, made.stores(storage_options))
 
 
 def newest_in(catalog: Catalog, identifier: str, storage_options: Mapping[str, str] | None, at: At = NEWEST) -> Handle:

@@ -18,10 +18,13 @@ from boathouse.api.table import Table
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
+from boathouse.ops.schema.stored_types import held
 from boathouse.ops.table import create as _create
+from boathouse.ops.write import Source
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
+from boathouse.table.engine import Engine
 from boathouse.types import Identity
 
 
@@ -74,14 +77,18 @@ def create_table(
     table: CreateTable,
     storage_options: Mapping[str, str] | None = None,
     options: WriteOptions = WriteOptions(),
+    source: Source | None = None,
+    engine: Engine | None = None,
 ) -> Handle:
-    """The new table. Raises what `create` raises."""
+    """The new table, with the rows of `source`, of its schema, if there are any. Raises what `create` raises."""
     location = locate(path)
     table_format = registry.load(format)
     context = TableContext(location, Stores(storage_options, home=location.uri))
     check_manifest_store(format, location, context.stores)
     check_free(context)
-    made, _ = _create.create(table_format, context, table, options)
+    if source is not None:
+        table = held(lambda t: table_format.create(context, t), table)
+    made, _ = _create.create(table_format, context, table, options, source, engine)
     return Handle(made or _create.opened(table_format, context))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import replace as with_values
 from typing import Any, get_args
 
-from boathouse.api.arguments import flag, located, names
+from boathouse.api.arguments import flag, located, names, strings
 from boathouse.api.conditions import Condition, condition
-from boathouse.api.detection import locate
+from boathouse.api.detection import choose, formats_at, locate
 from boathouse.api.engines import LOCAL, engine_for, zone_of
 from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text, point
@@ -26,7 +26,8 @@ from boathouse.ops.files.zorder import ClusterRows
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.result import VacuumResult, WriteResult
-from boathouse.ops.table.clone import clone
+from boathouse.ops.run import run
+from boathouse.ops.table.clone import TableCloned, clone
 from boathouse.ops.table.restore import Restore
 from boathouse.ops.write import Write
 from boathouse.storage import Stores
@@ -210,7 +211,7 @@ class Maintenance:
         by_versions = self._handle.snapshot.offers(Expiry) is not None
         done = (vacuum_versions if by_versions else vacuum)(self._handle, engine_for(None, self._spark), asked, options)
         snapshot, result = done
-        self._handle = replace(self._handle, snapshot=snapshot)
+        self._handle = with_values(self._handle, snapshot=snapshot)
         return result
 
     @located
@@ -268,6 +269,8 @@ class Maintenance:
         self,
         target: str,
         *,
+        replace: bool = False,
+        properties: Mapping[str, str] | None = None,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
         dry_run: bool = False,
@@ -276,17 +279,23 @@ class Maintenance:
         properties, which names this table's files and copies none. Writes to the clone never touch this table, and its
         vacuum removes none of this table's files. A vacuum of this table does not know its clones: it removes files
         that it needs no longer, and the clone can then not be read. For Delta and Lance, where a branch is cloned too;
-        open an older version to clone it.
+        open an older version to clone it. In Delta the clone may have `properties` beside those of this table, and with
+        `replace` a table that is there becomes the clone, as a new version.
 
         Raises AlreadyExistsError, InvalidArgumentError if one table were inside the other, ForeignPathError for a store
-        of another kind, UnsupportedFeatureError for Iceberg, and for features that are not supported,
-        ReadOnlyError, CommitUnknownError.
+        of another kind, UnsupportedFeatureError for Iceberg, for features that are not supported, and for `replace` and
+        `properties` in Lance, ReadOnlyError, CommitConflictError, CommitUnknownError.
         """
         options = WriteOptions.of(message, metadata, None, dry_run)
         location = locate(path_text(target))
         context = TableContext(location, Stores(self._handle.context.stores.options, home=location.uri))
+        given = strings("properties", properties)
+        source = self._handle.snapshot
+        if flag("replace", replace) and formats_at(location, context.stores):
+            there = choose(location, context.stores, source.format).open(context)
+            return run(Handle(there), LOCAL, TableCloned(source, given), options)[1]
         check_free(context)
-        return clone(self._handle.snapshot, context, options)
+        return clone(source, context, options, given)
 
 
 def _sorting(by: Sequence[str], others: Sequence[object]) -> Callable[[Schema], tuple[SortField, ...]]:
@@ -305,11 +314,11 @@ def _choice(ratio: float | None, files: int | None) -> Choice:
             raise InvalidArgumentError(
                 f"delete_ratio_threshold={ratio!r} is no part of a file", advice="pass for example 0.3"
             )
-        found = replace(found, deleted=float(ratio))
+        found = with_values(found, deleted=float(ratio))
     if files is not None:
         if isinstance(files, bool) or not isinstance(files, int) or files < 1:
             raise InvalidArgumentError(f"delete_file_threshold={files!r} is not a number", advice="pass for example 3")
-        found = replace(found, deletes=files)
+        found = with_values(found, deletes=files)
     return found
 
 

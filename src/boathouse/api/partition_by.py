@@ -33,6 +33,11 @@ def partition_fields(
     return tuple(found)
 
 
+def clustering_path(schema: Schema, text: str) -> tuple[str, ...]:
+    """The path of a column, or of a field of a struct. Raises ColumnNotFoundError."""
+    return _resolve(text, schema)[1]
+
+
 def sort_fields(by: Sequence[str], schema: Schema) -> tuple[SortField, ...]:
     """The parts of a sort order; nulls come first where it ascends, unless it says otherwise. Raises
     InvalidArgumentError, ColumnNotFoundError."""

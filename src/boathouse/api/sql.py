@@ -11,6 +11,7 @@ from boathouse.api.arguments import errors_at
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
 from boathouse.api.sql_call import call
+from boathouse.api.sql_create import create
 from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
@@ -83,6 +84,8 @@ def sql(spark: Any, text: str) -> Any:
         called = parse_call(text, tokens)
         if called is not None and (result := call(tables, called)) is not None:
             return result
+        if (made := create(tables, text, tokens)) is not None:
+            return made
         statement = parse_statement(text, tokens, lambda table: tables.find(table) is not None)
         if statement is None:
             tables.keep = not tokens[0].is_word(*_QUERY) and tokens[0].text != "("

@@ -12,6 +12,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from boathouse import registry
+from boathouse.api.catalog import catalog
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.opening import open_handle
 from boathouse.api.table import Table
@@ -23,6 +24,7 @@ from boathouse.expr.table_refs import Reference, references, replaced
 from boathouse.storage import Stores
 
 _ANY: Final = "boathouse"
+SESSION_CATALOG: Final = "spark_catalog"
 MOST_EARLY_VIEWS: Final = 100
 _EARLY: Final[WeakKeyDictionary[Any, set[str]]] = WeakKeyDictionary()
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -30,11 +32,13 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a table is; `format` None: what is found there. `ref` is the branch or tag that its name ends with."""
+    """Where a table is; `format` None: what is found there. `ref` is the branch or tag that its name ends with. In a
+    `catalog` of PyIceberg's configuration `uri` is its name there."""
 
     uri: str
     format: str | None
     ref: str | None = None
+    catalog: str | None = None
 
 
 class Tables:
@@ -65,11 +69,38 @@ class Tables:
         """Where this library's table of that name is; None for a table of Spark's, a view, or no table."""
         key = tuple(part.lower() for part in name.parts[:-1]) + name.parts[-1:]
         if key not in self._places:
-            found, (short, ref) = _path(name.parts) or self._named(name), _without_ref(name)
-            if found is None and ref is not None and (found := _path(short.parts) or self._named(short)) is not None:
+            found, (short, ref) = self._place(name), _without_ref(name)
+            in_catalog = found is not None and found.catalog is not None and len(short.parts) > 2
+            if ref is not None and (found is None or in_catalog) and (found := self._place(short)) is not None:
                 found = replace(found, ref=ref)
             self._places[key] = found
         return self._places[key]
+
+    def _place(self, name: TableName) -> Place | None:
+        return self.named_place(name) or self._named(name)
+
+    def named_place(self, name: TableName) -> Place | None:
+        """The place that a path, or a name in a catalog of PyIceberg's configuration, says by itself, whether there is
+        a table or not."""
+        found = _path(name.parts)
+        if found is not None or len(name.parts) < 3 or self.is_sparks(name.parts[0]):
+            return found
+        if not registry.catalogs().configured(name.parts[0]):
+            return None
+        return Place(".".join(name.parts[1:]), "iceberg", catalog=name.parts[0])
+
+    def is_sparks(self, catalog: str) -> bool:
+        """Whether the session has a catalog of this name."""
+        own = f"spark.sql.catalog.{catalog}"
+        return catalog.lower() == SESSION_CATALOG or self.spark.conf.get(own, None) is not None
+
+    def in_session_catalog(self, name: TableName) -> bool:
+        """Whether a new table of this name would be one of Spark's own metastore."""
+        if len(name.parts) == 3:
+            return name.parts[0].lower() == SESSION_CATALOG
+        if len(name.parts) == 2 and self.spark.conf.get(f"spark.sql.catalog.{name.parts[0]}", None) is not None:
+            return False
+        return len(name.parts) < 3 and str(self.spark.catalog.currentCatalog()) == SESSION_CATALOG
 
     def _named(self, name: TableName) -> Place | None:
         found = import_module("boathouse.engines.spark.names").look_up(self.spark, joined(name.tokens))
@@ -85,6 +116,8 @@ class Tables:
         version = None if at is None else at.version
         time = None if at is None or at.timestamp is None else self.time(joined(at.timestamp))
         ref = place.ref if at is None or at.ref is None else at.ref
+        if place.catalog is not None:
+            return catalog(place.catalog).open(place.uri, version, time, ref, spark=self.spark)
         return Table(open_handle(place.uri, place.format, version, time, ref, spark=self.spark), self.spark)
 
     def time(self, sql: str) -> dt.datetime:

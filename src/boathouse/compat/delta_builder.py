@@ -13,13 +13,13 @@ from boathouse.api.arguments import errors_at
 from boathouse.api.create import create_table
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import LOCAL
-from boathouse.api.metastore import location_of
+from boathouse.api.named_tables import check_same, entry_of, under_name
 from boathouse.api.opening import open_handle, path_text
-from boathouse.api.partition_by import partition_fields
+from boathouse.api.partition_by import clustering_path, partition_fields
 from boathouse.bits.names import steps
 from boathouse.compat.arguments import column_names, not_offered
 from boathouse.engines.spark.schema import from_spark
-from boathouse.errors import ArgumentTypeError, InvalidArgumentError
+from boathouse.errors import ArgumentTypeError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.parse import parse
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
@@ -52,6 +52,7 @@ class _Described:
     comment: str | None = None
     columns: list[Field] = field(default_factory=list)
     partitions: list[str] = field(default_factory=list)
+    clustering: list[str] = field(default_factory=list)
     properties: dict[str, str] = field(default_factory=dict)
     generated: dict[str, str] = field(default_factory=dict)
     identities: dict[str, Identity] = field(default_factory=dict)
@@ -60,9 +61,14 @@ class _Described:
         schema = Schema(tuple(self.columns))
         partitions = partition_fields(self.partitions, schema) if self.partitions else ()
         properties, generated = dict(self.properties), dict(self.generated)
-        identities = dict(self.identities)
         return CreateTable(
-            schema, partitions, properties, identities=identities, comment=self.comment, generated=generated
+            schema,
+            partitions,
+            properties,
+            identities=dict(self.identities),
+            comment=self.comment,
+            generated=generated,
+            cluster_by=tuple(clustering_path(schema, name) for name in self.clustering),
         )
 
 
@@ -75,12 +81,12 @@ class DeltaTableBuilder(Generic[T]):
         self._asked = _Described()
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[T]:
-        """The name of an existing table in Spark's metastore, or ``delta.`/path` ``."""
+        """The table's name in Spark's metastore, or ``delta.`/path` ``."""
         self._asked.name = _text(identifier, "Identifier")
         return self
 
     def location(self, location: str) -> DeltaTableBuilder[T]:
-        """The folder of the table."""
+        """The folder of the table; without it Spark chooses that of a new name, and removes it with the name."""
         self._asked.location = _text(location, "Location")
         return self
 
@@ -137,9 +143,9 @@ class DeltaTableBuilder(Generic[T]):
         return self
 
     def clusterBy(self, *cols: str | list[str] | tuple[str, ...]) -> DeltaTableBuilder[T]:
-        """Refused with UnsupportedFeatureError: partition the table instead."""
-        columns = column_names(cols, "Clustering")
-        raise not_offered(f"clusterBy{columns!r}", "partition the table, or leave it out")
+        """The clustering columns, at most four, of a table without partition columns."""
+        self._asked.clustering = list(column_names(cols, "Clustering"))
+        return self
 
     def property(self, key: str, value: str) -> DeltaTableBuilder[T]:
         """A table property."""
@@ -149,14 +155,41 @@ class DeltaTableBuilder(Generic[T]):
         return self
 
     def execute(self) -> T:
-        """Creates or replaces the table, in one commit.
+        """Creates or replaces the table, in one commit. A new name is made before its table, and goes again if the
+        table cannot be made; a name for a table that is there already needs the same columns.
 
-        Raises AlreadyExistsError (create), TableNotFoundError (replace), UnsupportedFeatureError for a name that the
-        metastore does not have, SchemaError, UnsupportedTypeError.
+        Raises AlreadyExistsError (create, or a name that is another's), TableNotFoundError (replace, or a database that
+        is not there), SchemaError, ColumnNotFoundError, InvalidArgumentError, UnsupportedTypeError,
+        UnsupportedFeatureError, CommitConflictError, CommitUnknownError, StorageError.
         """
-        path, name = self._place()
-        with errors_at(path):
-            return self._opened(self._made(path), name)
+        name, location = self._asked.name, self._asked.location
+        path = None if name is None else path_of(name)
+        if name is None or path is not None:
+            if location is None and path is None:
+                raise InvalidArgumentError("neither tableName() nor location() is given", advice="call one of them")
+            place = path_text(path or location or "")
+            with errors_at(place):
+                return self._opened(self._made(place), ())
+        return self._opened(self._named(name, location), steps(name))
+
+    def _named(self, name: str, location: str | None) -> Handle:
+        entry = entry_of(self._spark, name, None if location is None else path_text(location))
+        asked = self._asked.table()
+        uri = entry.uri if location is None else locate(path_text(location)).uri
+        there = uri is not None and bool(formats_at(locate(uri), Stores()))
+        if entry.free and self._mode == "replace":
+            raise TableNotFoundError(f"there is no table {name!r} in Spark's metastore", advice="use createOrReplace()")
+        if entry.free and there and self._mode.startswith("create") and self._mode != "createOrReplace":
+            assert uri is not None
+            handle = open_handle(uri, "delta")
+            check_same(name, handle.snapshot, asked)
+            return under_name(self._spark, entry, uri, asked.schema, asked.comment, lambda _: handle)
+
+        def made(path: str) -> Handle:
+            with errors_at(path):
+                return self._made(path)
+
+        return under_name(self._spark, entry, uri, asked.schema, asked.comment, made)
 
     def _made(self, path: str) -> Handle:
         exists = bool(formats_at(locate(path), Stores()))
@@ -170,21 +203,6 @@ class DeltaTableBuilder(Generic[T]):
         if self._asked.identities:
             raise not_offered("replacing a table by one with identity columns", "create it at a new path")
         return Handle(run(handle, LOCAL, TableReplaced(self._asked.table()), WriteOptions())[0])
-
-    def _place(self) -> tuple[str, tuple[str, ...]]:
-        """The path, and the parts of the table's name."""
-        name, location = self._asked.name, self._asked.location
-        if name is None or (path := path_of(name)) is not None:
-            if name is None and location is None:
-                raise InvalidArgumentError("neither tableName() nor location() is given", advice="call location()")
-            return path_text(location if name is None else path), ()
-        found = location_of(name, self._spark)
-        if found is None or (location is not None and locate(location) != locate(found)):
-            what = "is not in Spark's metastore" if found is None else f"lies at {found}"
-            raise not_offered(
-                f"creating the name {name!r}, which {what},", "leave out tableName(), and use the table by its path"
-            )
-        return found, steps(name)
 
 
 def path_of(name: str) -> str | None:

@@ -85,22 +85,22 @@ AlterColumns = AddedColumns | RenamedColumn | DroppedColumns | AlteredColumn | A
 def alter_columns(p: Parser, table: TableName) -> AlterColumns | None:
     """What follows `ALTER TABLE t`; None for anything else. Raises ExpressionError that names the place."""
     if p.take("ADD", "COLUMN") or p.take("ADD", "COLUMNS"):
-        return AddedColumns(table, _listed(p, _new_column))
+        return AddedColumns(table, listed_by(p, _new_column))
     if p.take("RENAME", "COLUMN"):
         name = joined(p.until("a column", "TO"))
         p.need("TO")
         return RenamedColumn(table, name, p.identifier("a name"))
     if p.take("DROP", "COLUMN") or p.take("DROP", "COLUMNS"):
         gone = p.take("IF", "EXISTS")
-        return DroppedColumns(table, _listed(p, _path), gone)
+        return DroppedColumns(table, listed_by(p, column_path), gone)
     if p.take("ALTER") or p.take("CHANGE"):
         p.take("COLUMN")
         return _altered(p, table)
     if p.take("SET", "TBLPROPERTIES"):
-        return AlteredProperties(table, _properties(p, values=True))
+        return AlteredProperties(table, table_properties(p, values=True))
     if p.take("UNSET", "TBLPROPERTIES"):
         gone = p.take("IF", "EXISTS")
-        return AlteredProperties(table, _properties(p, values=False), gone)
+        return AlteredProperties(table, table_properties(p, values=False), gone)
     if p.take("ADD", "CONSTRAINT"):
         name = p.identifier("a name")
         p.need("CHECK")
@@ -114,7 +114,7 @@ def alter_columns(p: Parser, table: TableName) -> AlterColumns | None:
     return None
 
 
-def _listed(p: Parser, read: Callable[[Parser], T]) -> tuple[T, ...]:
+def listed_by(p: Parser, read: Callable[[Parser], T]) -> tuple[T, ...]:
     """`a, b`, with parentheses around all of it or without."""
     inside = p.take("(")
     found = [read(p)]
@@ -126,8 +126,8 @@ def _listed(p: Parser, read: Callable[[Parser], T]) -> tuple[T, ...]:
 
 
 def _new_column(p: Parser) -> NewColumn:
-    name = _path(p)
-    type = _type(p)
+    name = column_path(p)
+    type = column_type(p)
     nullable, default, comment, after = True, None, None, None
     while not p.ended() and not p.sees(",") and not p.sees(")"):
         if p.take("NOT", "NULL"):
@@ -146,9 +146,9 @@ def _new_column(p: Parser) -> NewColumn:
 
 
 def _altered(p: Parser, table: TableName) -> AlteredColumn:
-    name = _path(p)
+    name = column_path(p)
     if p.take("TYPE"):
-        return AlteredColumn(table, name, "type", _type(p))
+        return AlteredColumn(table, name, "type", column_type(p))
     if p.take("COMMENT"):
         return AlteredColumn(table, name, "comment", p.text("a comment"))
     if p.take("FIRST"):
@@ -165,7 +165,7 @@ def _altered(p: Parser, table: TableName) -> AlteredColumn:
     raise p.expected("TYPE, COMMENT, FIRST, AFTER, SET or DROP NOT NULL, SET or DROP DEFAULT")
 
 
-def _path(p: Parser) -> str:
+def column_path(p: Parser) -> str:
     """A column, or a field of one, as it is written."""
     first = p.mark()
     p.identifier("a column")
@@ -174,7 +174,7 @@ def _path(p: Parser) -> str:
     return joined(p.since(first))
 
 
-def _type(p: Parser) -> str:
+def column_type(p: Parser) -> str:
     """A type: commas in angle brackets and parentheses are part of it."""
     first, depth = p.mark(), 0
     p.identifier("a type")
@@ -191,7 +191,7 @@ def _type(p: Parser) -> str:
     return joined(p.since(first))
 
 
-def _properties(p: Parser, values: bool) -> tuple[tuple[str, str | None], ...]:
+def table_properties(p: Parser, values: bool) -> tuple[tuple[str, str | None], ...]:
     """`('a' = 'b', c.d = 1)`, or keys alone."""
     p.need("(")
     found: list[tuple[str, str | None]] = []

@@ -212,7 +212,7 @@ class Parser:
             return TimeTravel(version=self.whole("a version"))
         self.need("TIMESTAMP")
         self.need("AS", "OF")
-        return TimeTravel(timestamp=self.until("a time"))
+        return TimeTravel(timestamp=self.until("a time", "LOCATION", "TBLPROPERTIES"))
 
     def assignments(self, *stops: str) -> tuple[tuple[Tokens, Tokens], ...]:
         """`a = x, t.b = y`."""
@@ -238,6 +238,15 @@ class Parser:
         found = tuple(self._tokens[self._at :])
         self._at = len(self._tokens)
         return found
+
+    def go(self, mark: int) -> None:
+        """To a place that `mark` gave."""
+        self._at = mark
+
+    def named(self) -> bool:
+        """Whether an identifier or a string follows."""
+        token = self._tokens[self._at] if self._at < len(self._tokens) else None
+        return token is not None and (token.name is not None or token.kind == "string")
 
     def back(self) -> None:
         """Back over one token, which an error then names."""

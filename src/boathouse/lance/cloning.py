@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
+from typing import ClassVar, cast
 
 from boathouse.errors import ForeignPathError, InvalidArgumentError
 from boathouse.lance.fragments import units_of
@@ -22,6 +22,7 @@ class LanceClone:
     """See `table.features.Clonable`."""
 
     snapshot: LanceSnapshot
+    alters: ClassVar[bool] = False
 
     def cloning(self, context: TableContext) -> tuple[Target, CloneTable]:
         """Raises InvalidArgumentError if one table were inside the other, ForeignPathError for files in a store of

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.bits import system
 from boathouse.delta import paths
+from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol
 from boathouse.delta.commit.known_files import added_again
+from boathouse.delta.features.column_mapping import with_properties
 from boathouse.delta.features.deletion_vectors import file_uri
 from boathouse.delta.features.domains import ROW_TRACKING, domains
-from boathouse.delta.features.support import check_write, supports, upgraded
+from boathouse.delta.features.row_tracking import named
+from boathouse.delta.features.support import asked_by_name, check_write, supports, upgraded, without_names
 from boathouse.delta.files import list_files, schema_of
 from boathouse.delta.log.cleanup import PROTECTED
-from boathouse.delta.log.commit_times import SINCE_TIME, SINCE_VERSION
+from boathouse.delta.log.commit_times import SINCE_TIME, SINCE_VERSION, next_time, with_enablement
 from boathouse.delta.snapshot import DeltaSnapshot
+from boathouse.delta.write import check_properties
 from boathouse.errors import ForeignPathError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.storage import uris
 from boathouse.table.context import TableContext
@@ -37,6 +41,7 @@ class DeltaClone:
 
     snapshot: DeltaSnapshot
     draft: Callable[[TableContext, Schema, PartitionSpec, CreateTable], Target]
+    alters: ClassVar[bool] = True
 
     def cloning(self, context: TableContext) -> tuple[Target, CloneTable]:
         """Raises what `_clone` raises."""
@@ -75,25 +80,59 @@ def _clone(source: DeltaSnapshot, target: str) -> CloneTable:
     return CloneTable(source, units)
 
 
-def table_actions(edit: CloneTable, now: int) -> list[Action]:
-    """The protocol, the metaData under a new id, and the domains, as they are in the source. Application transactions
-    are those of the source's writers, and stay there."""
+def table_actions(edit: CloneTable, now: int, where: str) -> list[Action]:
+    """The protocol, the metaData under a new id, and the domains, as they are in the source, with the clone's own
+    properties. Application transactions are those of the source's writers, and stay there."""
     source = edit.source
     assert isinstance(source, DeltaSnapshot)
-    raw = source.metadata.raw
-    configuration = {k: v for k, v in (raw.get("configuration") or {}).items() if k not in _OF_ITS_VERSIONS}
-    id = str(system.current().uuid4())
-    protocol = upgraded(source.protocol, source.metadata) or dict(source.protocol.raw)
-    kept = domains(source) if supports(source.protocol, "domainMetadata") else {}
+    raw = _metadata(edit, where)
+    after = Metadata.parse(raw, where, source.metadata.mappable or MAPPING_MODE in edit.properties)
+    asked = asked_by_name(edit.properties)
+    protocol = upgraded(source.protocol, after, asked=asked) or dict(source.protocol.raw)
     return [
         {"protocol": protocol},
-        {"metaData": {**raw, "id": id, "configuration": configuration, "createdTime": now}},
-        *(
-            {"domainMetadata": {"domain": name, "configuration": text, "removed": False}}
-            for name, text in kept.items()
-            if name != ROW_TRACKING
-        ),
+        {"metaData": {**raw, "id": str(system.current().uuid4()), "createdTime": now}},
+        *(_domain(name, text) for name, text in _domains(source).items()),
     ]
+
+
+def replacing_actions(edit: CloneTable, newest: DeltaSnapshot, now: int) -> list[Action]:
+    """What `table_actions` gives for a table that is there: it keeps its id, the features of its protocol, and its
+    commit times if it records them."""
+    where = newest.location.uri
+    protocol, metadata, *cloned = table_actions(edit, now, where)
+    before = newest.metadata.raw
+    kept = {key: before[key] for key in ("id", "createdTime") if key in before}
+    time = next_time(now, newest.timestamp_ms)
+    raw = with_enablement({**metadata["metaData"], **kept}, newest.metadata, newest.version + 1, time)
+    after = Metadata.parse(raw, where, True)
+    asked = asked_by_name(edit.properties)
+    more = upgraded(newest.protocol, after, Protocol.parse(protocol["protocol"], where), asked)
+    named = {action["domainMetadata"]["domain"] for action in cloned}
+    gone = [_domain(name, "", removed=True) for name in _domains(newest) if name not in named]
+    return [*([] if more is None else [{"protocol": more}]), {"metaData": dict(raw)}, *cloned, *gone]
+
+
+def _metadata(edit: CloneTable, where: str) -> Action:
+    source = edit.source
+    assert isinstance(source, DeltaSnapshot)
+    raw = dict(source.metadata.raw)
+    kept = {k: v for k, v in (raw.get("configuration") or {}).items() if k not in _OF_ITS_VERSIONS}
+    raw["configuration"] = kept
+    if not edit.properties:
+        return raw
+    check_properties(edit.properties, where)
+    found = with_properties(raw, without_names(edit.properties), source.metadata)
+    return dict(named(found, source.metadata, where))
+
+
+def _domains(table: DeltaSnapshot) -> Mapping[str, str]:
+    found = domains(table) if supports(table.protocol, "domainMetadata") else {}
+    return {name: text for name, text in found.items() if name != ROW_TRACKING}
+
+
+def _domain(name: str, configuration: str, removed: bool = False) -> Action:
+    return {"domainMetadata": {"domain": name, "configuration": configuration, "removed": removed}}
 
 
 def clone_adds(edit: CloneTable, data_change: bool) -> Iterator[Action]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from boathouse.bits import system
 from boathouse.delta.actions import Metadata, Protocol
 from boathouse.delta.checkpoint.writer import checkpoint_if_due, write_checkpoint
-from boathouse.delta.commit.clone import table_actions
+from boathouse.delta.commit.clone import replacing_actions, table_actions
 from boathouse.delta.commit.commit_info import WRITE_ID, commit_info
 from boathouse.delta.commit.file_actions import adds, change_files, removes
 from boathouse.delta.commit.metadata_edits import dropped_feature, edited, metadata_actions
@@ -144,7 +144,7 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     else:
         check_writable(newest, mixed_writers=False)
     now = system.current().now_ms()
-    actions = _created(change, now) if newest is None else metadata_actions(change, newest, now)
+    actions = _created(change, now) if newest is None else _edited(change, newest, now)
     for edit in change.all(SetClustering):
         actions.append(_clustering(edit, actions, newest, change.location.uri))
     for txn in change.all(SetTransaction):
@@ -190,6 +190,11 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     return attempt
 
 
+def _edited(change: Change, newest: DeltaSnapshot, now: int) -> list[Action]:
+    cloned = change.edit(CloneTable)
+    return metadata_actions(change, newest, now) if cloned is None else replacing_actions(cloned, newest, now)
+
+
 def _clustering(edit: SetClustering, actions: Sequence[Action], newest: DeltaSnapshot | None, where: str) -> Action:
     """The action for the table as these actions leave it."""
     metadata = _protocol_and_metadata(actions, newest, where)[1]
@@ -220,7 +225,7 @@ def _check_append_only(change: Change, newest: DeltaSnapshot | None) -> None:
 
 def _created(change: Change, now: int) -> list[Action]:
     if (cloned := change.edit(CloneTable)) is not None:
-        return table_actions(cloned, now)
+        return table_actions(cloned, now, change.location.uri)
     create = change.edit(CreateTable)
     if not isinstance(create, CreateTable):
         raise TableNotFoundError("the table is gone", where=change.location.uri)

@@ -1,12 +1,20 @@
-"""Resolves table names in Spark's metastore, without the JAR of the table's format."""
+"""Table names in Spark's metastore, found and made without the JAR of the table's format."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import PySparkException
+
+from boathouse.engines.spark.schema import to_spark
+from boathouse.errors import AlreadyExistsError, BoathouseError, TableNotFoundError
+from boathouse.types import Field
+
+PROVIDER: Final = "boathouse"
+"""What entries of ours name as their source: it is `spark.read.format` of this library."""
 
 _PART = r"(?:`(?:[^`]|``)+`|\w+)"
 _NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}", re.ASCII)
@@ -41,6 +49,39 @@ def look_up(spark: Any, name: str) -> Named | None:
         (r for r in named if not r["isTemporary"]), None
     )
     return None if found is None else _described(found["information"])
+
+
+def register(spark: Any, name: str, location: str | None, fields: Iterable[Field], comment: str | None) -> None:
+    """Makes an entry of the metastore; without a location Spark chooses the folder, and removes it with the name.
+
+    Raises TableNotFoundError for a database that is not there, AlreadyExistsError for a name that is taken and for a
+    managed table whose folder is not empty, and Spark's other errors.
+    """
+    try:
+        spark.catalog.createTable(name, location, PROVIDER, to_spark(fields), comment or "")
+    except PySparkException as error:
+        if (known := _known(error, name)) is None:
+            raise
+        raise known from None
+
+
+def forget(spark: Any, name: str) -> None:
+    """Drops the entry; of a managed table Spark removes the folder."""
+    spark.sql(f"DROP TABLE IF EXISTS {name}")
+
+
+def _known(error: PySparkException, name: str) -> BoathouseError | None:
+    condition = (getattr(error, "getCondition", None) or error.getErrorClass)() or ""
+    if condition == "SCHEMA_NOT_FOUND":
+        return TableNotFoundError(f"there is no database for {name}", advice="create it: CREATE DATABASE name")
+    if condition in ("TABLE_OR_VIEW_ALREADY_EXISTS", "TABLE_ALREADY_EXISTS"):
+        return AlreadyExistsError(f"the name {name} is taken", advice="choose another name, or drop the table")
+    if condition == "LOCATION_ALREADY_EXISTS":
+        return AlreadyExistsError(
+            f"the folder of {name} in the warehouse is not empty: {str(error).split(chr(39))[1]}",
+            advice="say LOCATION and this path: a table there gets the name again; or remove the folder",
+        )
+    return None
 
 
 def _plain(part: str) -> str:

@@ -20,7 +20,7 @@ from boathouse.errors import (
 )
 from boathouse.iceberg.catalogs.errors import catalog_errors
 from boathouse.iceberg.catalogs.sql import SqlRow
-from boathouse.iceberg.commit.column_edits import set_defaults
+from boathouse.iceberg.commit.column_edits import with_defaults
 from boathouse.iceberg.metadata.document import TableMetadata, dump
 from boathouse.iceberg.metadata.draft import COMMENT, created, finished
 from boathouse.iceberg.metadata.partitions import spec_fields_json
@@ -62,8 +62,8 @@ def create_table(
         return
     with catalog_errors(where, catalog.secrets):
         root = absolute(_placed(catalog, parts, place, where))
+    schema = with_defaults(schema, table.defaults, version, where)
     draft = created(table, schema, spec, root, system.current().now_ms(), version)
-    set_defaults(draft, table.defaults, where)
     document = finished(draft.document, None, str(system.current().uuid4()))
     uri = join(root, METADATA_FOLDER, f"00000-{system.current().uuid4()}.metadata.json")
     TableMetadata.of(document, uri)

@@ -80,6 +80,16 @@ def set_default(draft: Draft, edit: SetDefault, where: str) -> None:
     _edit(draft, edit.path, change, where)
 
 
+def with_defaults(schema: Schema, defaults: Mapping[str, str], version: FormatVersion, where: str) -> Schema:
+    """The schema of a new table with the write defaults of its columns."""
+
+    def one(f: Field) -> Field:
+        value = _default(defaults[f.name], f.type, f.name, version, where) if f.name in defaults else None
+        return f if value is None else replace(f, metadata={**f.metadata, WRITE: value})
+
+    return Schema(tuple(map(one, schema.fields)), schema.metadata)
+
+
 def set_defaults(draft: Draft, defaults: Mapping[str, str], where: str) -> None:
     """The write defaults of the columns of a new schema, by their names."""
     for name, sql in defaults.items():

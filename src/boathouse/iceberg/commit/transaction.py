@@ -8,7 +8,7 @@ from typing import Final, get_args
 from boathouse.bits import system
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.iceberg.commit import readback
-from boathouse.iceberg.commit.column_edits import set_defaults
+from boathouse.iceberg.commit.column_edits import with_defaults
 from boathouse.iceberg.commit.evolve import edit_schema
 from boathouse.iceberg.commit.expired import expire_versions
 from boathouse.iceberg.commit.key_deletes import add_spec
@@ -120,8 +120,8 @@ def create(
 ) -> Attempt:
     """The first commit of a table, as `prepare`."""
     change.require(CreateTable, AddFiles, SetTransaction)
+    schema = with_defaults(schema, table.defaults, version, context.location.uri)
     draft = created(table, schema, spec, context.location.uri, _now(None), version)
-    set_defaults(draft, table.defaults, context.location.uri)
     codec = table.properties.get("write.metadata.compression-codec", "none").lower()
     if codec not in ("none", "gzip"):
         raise UnsupportedFeatureError(f"metadata compression {codec!r} is not offered", advice="use none or gzip")

@@ -39,10 +39,12 @@ class CreateTable:
 @dataclass(frozen=True, slots=True)
 class CloneTable:
     """The first commit of a table that has the rows, schema and properties of a version of another one. Made by
-    `features.Clonable`: `units` are the FILES rows of the source, whose files are not copied."""
+    `features.Clonable`: `units` are the FILES rows of the source, whose files are not copied. `properties` come to
+    those of the source. After RemoveAll the table is there, and becomes a clone."""
 
     source: TableVersion
     units: pa.Table
+    properties: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

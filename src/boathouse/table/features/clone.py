@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 if TYPE_CHECKING:
     from boathouse.table.context import TableContext
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 class Clonable(Protocol):
-    """Of a snapshot."""
+    """Of a snapshot. `alters`: the clone may replace a table, and have properties of its own."""
+
+    alters: ClassVar[bool]
 
     def cloning(self, context: TableContext) -> tuple[Target, CloneTable]:
         """A table at `context` that is not created yet, and the edit that makes it a shallow clone of this version.
