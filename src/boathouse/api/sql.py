@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from boathouse.api import delta_commands as commands
-from boathouse.api import sql_alter, sql_columns, sql_refs, sql_shown
+from boathouse.api import sql_alter, sql_columns, sql_refs, sql_shown, sql_told
 from boathouse.api.arguments import errors_at
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
 from boathouse.api.sql_call import call
+from boathouse.api.sql_catalogs import other
 from boathouse.api.sql_create import create
 from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
-from boathouse.errors import InvalidArgumentError
+from boathouse.errors import ExpressionError, InvalidArgumentError
 from boathouse.expr.alter_columns import (
     AddedColumns,
     AlteredColumn,
@@ -25,8 +27,9 @@ from boathouse.expr.alter_columns import (
     RenamedColumn,
 )
 from boathouse.expr.alter_refs import AlterRef
-from boathouse.expr.alter_table import AlterIdentifiers, AlterPartitionFields, AlterWriteOrder
+from boathouse.expr.alter_table import AlterClustering, AlterIdentifiers, AlterPartitionFields, AlterWriteOrder
 from boathouse.expr.call_statement import parse_call
+from boathouse.expr.other_statements import CommentOn, Refresh, ShowCreate, ShowPartitions
 from boathouse.expr.qualify import requalified
 from boathouse.expr.sql_tokens import joined
 from boathouse.expr.statement_tree import (
@@ -84,8 +87,9 @@ def sql(spark: Any, text: str) -> Any:
         called = parse_call(text, tokens)
         if called is not None and (result := call(tables, called)) is not None:
             return result
-        if (made := create(tables, text, tokens)) is not None:
-            return made
+        for run in (create, other):
+            if (made := run(tables, text, tokens)) is not None:
+                return made
         statement = parse_statement(text, tokens, lambda table: tables.find(table) is not None)
         if statement is None:
             tables.keep = not tokens[0].is_word(*_QUERY) and tokens[0].text != "("
@@ -102,16 +106,34 @@ def _own(tables: Tables, sql: Tokens, name: TableName, alias: str | None) -> str
     return text
 
 
+@contextmanager
+def _correlated(*parts: Tokens | None) -> Iterator[None]:
+    """Says what to do where a query inside of the statement names the table that is changed."""
+    try:
+        yield
+    except ExpressionError as error:
+        words = [t.text.upper() for part in parts if part is not None for t in part]
+        if "SELECT" in words:
+            error.advice = (
+                "instead of a subquery that names the table's own columns, as EXISTS (SELECT 1 FROM s WHERE s.id = "
+                "t.id), write id IN (SELECT id FROM s), or MERGE INTO t USING (SELECT DISTINCT id FROM s) AS s ON t.id "
+                "= s.id WHEN MATCHED THEN DELETE, or UPDATE SET"
+            )
+        raise
+
+
 def _delete(tables: Tables, s: Delete) -> Any:
     where = None if s.where is None else _own(tables, s.where, s.table, s.alias)
-    return counts_frame(tables.spark, tables.table(s.table).delete(where))
+    with _correlated(s.where):
+        return counts_frame(tables.spark, tables.table(s.table).delete(where))
 
 
 def _update(tables: Tables, s: Update) -> Any:
     table = tables.table(s.table)
     where = None if s.where is None else _own(tables, s.where, s.table, s.alias)
     values = by_column((_own(tables, c, s.table, s.alias), _own(tables, v, s.table, s.alias)) for c, v in s.values)
-    return counts_frame(tables.spark, table.update(values, where))
+    with _correlated(s.where, *(v for _, v in s.values)):
+        return counts_frame(tables.spark, table.update(values, where))
 
 
 def _optimize(tables: Tables, s: Optimize) -> Any:
@@ -148,6 +170,11 @@ _READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
     AlterPartitionFields: sql_alter.partition,
     AlterWriteOrder: sql_alter.order,
     AlterIdentifiers: sql_alter.identifiers,
+    AlterClustering: sql_alter.clustering,
+    ShowCreate: sql_told.create_statement,
+    ShowPartitions: sql_told.partitions,
+    CommentOn: sql_told.commented,
+    Refresh: sql_told.refreshed,
     AlterRef: sql_refs.alter,
     AddedColumns: sql_columns.added,
     RenamedColumn: sql_columns.renamed,

@@ -14,7 +14,7 @@ from boathouse.api.sql_columns import nothing
 from boathouse.api.sql_tables import Tables
 from boathouse.bits.names import steps
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
-from boathouse.expr.alter_table import AlterIdentifiers, AlterPartitionFields, AlterWriteOrder
+from boathouse.expr.alter_table import AlterClustering, AlterIdentifiers, AlterPartitionFields, AlterWriteOrder
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.schema.alter_columns import column_path
 from boathouse.ops.table.layout import PartitioningSet, SortOrderSet
@@ -53,6 +53,12 @@ def identifiers(tables: Tables, s: AlterIdentifiers) -> Any:
             raise InvalidArgumentError(f"`{'.'.join(path)}` does not identify rows: it is no identifier field")
         kept.remove(path)
     table.set_identifiers([".".join(f"`{p}`" for p in path) for path in kept])
+    return nothing(tables)
+
+
+def clustering(tables: Tables, s: AlterClustering) -> Any:
+    """CLUSTER BY."""
+    tables.table(s.table).cluster_by(*s.columns)
     return nothing(tables)
 
 

@@ -13,11 +13,11 @@ from boathouse.api.file_procedures import PROCEDURES as OF_FILES
 from boathouse.api.iceberg_procedures import PROCEDURES
 from boathouse.api.procedures import Asked, Called, Maker, Parameter, Procedure
 from boathouse.api.ref_procedures import PROCEDURES as OF_REFS
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql_tables import Tables, named
 from boathouse.api.table_procedures import MAKERS
-from boathouse.errors import ExpressionError, InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
+from boathouse.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from boathouse.expr.call_statement import Call
-from boathouse.expr.sql_tokens import Token, joined, tokenize
+from boathouse.expr.sql_tokens import Token, joined
 from boathouse.expr.statement_tree import TableName, Tokens
 from boathouse.storage import Stores
 
@@ -133,17 +133,13 @@ def _python(value: Any, parameter: Parameter) -> Any:
 
 def _table_name(text: str, catalog: str) -> TableName | None:
     """The table that an argument names: as SQL text does, or by its path; None for what is no name."""
-    try:
-        tokens = tuple(tokenize(text))
-    except ExpressionError:
-        tokens = ()
-    parts = [t.name for t in tokens[::2]]
-    if parts and all(p is not None for p in parts) and all(t.text == "." for t in tokens[1::2]) and len(tokens) % 2:
-        named = tuple(p for p in parts if p is not None)
-        if not catalog or (len(named) == 2 and "/" in named[1]) or named[0].lower() == catalog.lower():
-            return TableName(named, tokens)
+    found = named(text)
+    if found is not None:
+        parts = found.parts
+        if not catalog or (len(parts) == 2 and "/" in parts[1]) or parts[0].lower() == catalog.lower():
+            return found
         quoted = Token("quoted", f"`{catalog.replace('`', '``')}`", 0, 0)
-        return TableName((catalog, *named), (quoted, Token("symbol", ".", 0, 0), *tokens))
+        return TableName((catalog, *parts), (quoted, Token("symbol", ".", 0, 0), *found.tokens))
     if "/" not in text:
         return None
     formats = formats_at(locate(text), Stores())

@@ -16,9 +16,11 @@ from boathouse.api.catalog import catalog
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.opening import open_handle
 from boathouse.api.table import Table
-from boathouse.errors import ExpressionError
+from boathouse.errors import ExpressionError, TableNotFoundError, VersionNotFoundError
+from boathouse.expr.changes_function import ChangesCall, changes_calls
+from boathouse.expr.identifiers import quote
 from boathouse.expr.query_conditions import certain_condition
-from boathouse.expr.sql_tokens import Token, joined
+from boathouse.expr.sql_tokens import Token, joined, tokenize
 from boathouse.expr.statement_tree import TableName, TimeTravel
 from boathouse.expr.table_refs import Reference, references, replaced
 from boathouse.storage import Stores
@@ -129,7 +131,51 @@ class Tables:
 
     def with_views(self, tokens: Sequence[Token], relation: bool = False) -> str:
         """The text with views instead of this library's tables. `relation`: it is what follows FROM."""
+        tokens = self._with_changes(tokens)
         return replaced(tokens, lambda found: self._view(found, tokens), references(self._sql, tokens, relation))
+
+    def _with_changes(self, tokens: Sequence[Token]) -> Sequence[Token]:
+        """The tokens with views instead of calls of table_changes."""
+        out, at = list(tokens[:0]), 0
+        for call in changes_calls(self._sql, tokens):
+            begin, end = tokens[call.first].start, tokens[call.end - 1].end
+            out += [*tokens[at : call.first], Token("quoted", quote(self._changes(call)), begin, end)]
+            at = call.end
+        return [*out, *tokens[at:]] if out else tokens
+
+    def _changes(self, call: ChangesCall) -> str:
+        """A view of the changes of a table. Raises TableNotFoundError."""
+        path = Place(call.table, None) if call.by_path else None
+        name = TableName((call.table,), ()) if call.by_path else named(call.table)
+        place = path or (None if name is None else self.find(name))
+        if place is None or name is None:
+            raise TableNotFoundError(
+                f"{call.table} is no table of Delta, Iceberg or Lance",
+                advice="pass a name of the metastore, or delta.`/path`, as a text",
+            )
+        self._places.setdefault(name.parts, place)
+        table = self.table(name)
+        start = self._version(table, call.start, first=True)
+        last = None if call.last is None else self._version(table, call.last, first=False)
+        key = f"{table.uri}\n{table.format}\n{table.version}\nchanges\n{start}\n{last}"
+        view = f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        if view not in self._views:
+            table.changes(start, last).to_spark(self.spark).createOrReplaceTempView(view)
+            self._views.append(view)
+        return view
+
+    def _version(self, table: Table, sql: Sequence[Token], first: bool) -> int:
+        """The version that a number says, or a time: the first one at or after it, or the last one that is not."""
+        if len(sql) == 1 and sql[0].kind == "number" and sql[0].text.isdigit():
+            return int(sql[0].text)
+        time = (self.time(joined(sql)) - _EPOCH) // dt.timedelta(milliseconds=1)
+        history = sorted(table.history(), key=lambda e: e.timestamp_ms)
+        fitting = [e for e in history if (e.timestamp_ms >= time if first else e.timestamp_ms <= time)]
+        if not fitting:
+            raise VersionNotFoundError(f"the table has no version {'after' if first else 'before'} {joined(sql)}")
+        found = fitting[0 if first else -1].version
+        assert isinstance(found, int)
+        return found
 
     def frame(self, tokens: Sequence[Token], relation: bool = False) -> Any:
         """The rows of a query, or of what follows FROM."""
@@ -173,6 +219,17 @@ def _without_ref(name: TableName) -> tuple[TableName, str | None]:
     if not parts or len(name.tokens) < 3 or not ref or kind.lower() not in ("branch", "tag"):
         return name, None
     return TableName(tuple(parts), name.tokens[:-2]), ref
+
+
+def named(text: str) -> TableName | None:
+    """A table's name that is given as text; None for what is no name."""
+    try:
+        tokens = tuple(tokenize(text))
+    except ExpressionError:
+        return None
+    parts = tuple(t.name for t in tokens[::2] if t.name is not None)
+    dots = all(t.text == "." for t in tokens[1::2])
+    return TableName(parts, tokens) if len(tokens) % 2 and dots and len(parts) == (len(tokens) + 1) // 2 else None
 
 
 def _path(parts: tuple[str, ...]) -> Place | None:

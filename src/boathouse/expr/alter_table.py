@@ -1,11 +1,12 @@
-"""ALTER TABLE, parsed, as far as Spark's own grammar lacks it: partition fields, the order of writes, identifiers. Any
-other ALTER TABLE is None, and Spark's."""
+"""ALTER TABLE, parsed, as far as Spark's own grammar lacks it: partition fields, the order of writes, identifiers, and
+clustering columns. Any other ALTER TABLE is None, and Spark's."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from boathouse.expr.create_statement import clustering_columns
 from boathouse.expr.sql_tokens import joined
 from boathouse.expr.statement_tree import TableName
 
@@ -44,7 +45,15 @@ class AlterIdentifiers:
     drop: bool
 
 
-AlterTable = AlterPartitionFields | AlterWriteOrder | AlterIdentifiers
+@dataclass(frozen=True, slots=True)
+class AlterClustering:
+    """Rows are to be clustered by these columns; none: by none."""
+
+    table: TableName
+    columns: tuple[str, ...]
+
+
+AlterTable = AlterPartitionFields | AlterWriteOrder | AlterIdentifiers | AlterClustering
 
 
 def alter_table(p: Parser, table: TableName) -> AlterTable | None:
@@ -59,6 +68,8 @@ def alter_table(p: Parser, table: TableName) -> AlterTable | None:
         return AlterPartitionFields(table, gone, *_added(p))
     if p.take("WRITE"):
         return _write_order(p, table)
+    if p.take("CLUSTER", "BY"):
+        return AlterClustering(table, clustering_columns(p))
     for words, drop in ((("SET",), False), (("DROP",), True)):
         if p.take(*words, "IDENTIFIER", "FIELDS"):
             return AlterIdentifiers(table, _listed(p, "a column"), drop)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from boathouse.errors import ExpressionError, UnsupportedFeatureError
+from boathouse.expr import other_statements as other
 from boathouse.expr import row_statements as rows
 from boathouse.expr.alter_columns import AlterColumns, alter_columns
 from boathouse.expr.alter_refs import AlterRef, alter_refs
@@ -33,7 +34,7 @@ from boathouse.expr.statement_tree import (
     Vacuum,
 )
 
-Parsed = Statement | AlterTable | AlterRef | AlterColumns
+Parsed = Statement | AlterTable | AlterRef | AlterColumns | other.Told
 
 
 def parse_statement(sql: str, tokens: Sequence[Token], ours: Callable[[TableName], bool]) -> Parsed | None:
@@ -348,6 +349,11 @@ _STATEMENTS: Final[dict[str, Callable[[Parser, TableName], Parsed | None]]] = {
     "SHOW TBLPROPERTIES": Parser.shown_properties,
     "SHOW COLUMNS IN": lambda _, table: ShowColumns(table),
     "SHOW COLUMNS FROM": lambda _, table: ShowColumns(table),
+    "SHOW CREATE": lambda _, table: other.ShowCreate(table),
+    "SHOW PARTITIONS": other.partitions,
+    "COMMENT ON": other.comment,
+    "REFRESH": lambda _, table: other.Refresh(table),
+    **{words: other.refused(words) for words in other.REFUSED},
     **_DESCRIBE,
     "ALTER TABLE": _alter,
 }
