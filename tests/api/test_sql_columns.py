@@ -171,7 +171,12 @@ def test_constraints_of_delta(tmp_path):
     ("text", "error", "says"),
     [
         ("ALTER TABLE delta.`/a/t` SET LOCATION '/b'", UnsupportedFeatureError, "this form of ALTER TABLE"),
-        ("ALTER TABLE delta.`/a/t` CLUSTER BY (a)", UnsupportedFeatureError, "this form of ALTER TABLE"),
+        ("ALTER TABLE delta.`/a/t` CLUSTER BY a", ExpressionError, "or NONE"),
+        ("ANALYZE TABLE delta.`/a/t` COMPUTE STATISTICS", UnsupportedFeatureError, "ANALYZE .*compute_table_stats"),
+        ("MSCK REPAIR TABLE delta.`/a/t`", UnsupportedFeatureError, "nothing to repair"),
+        ("CACHE TABLE delta.`/a/t`", UnsupportedFeatureError, "to_spark"),
+        ("SHOW PARTITIONS delta.`/a/t` PARTITION (a = 1)", UnsupportedFeatureError, "t.files"),
+        ("COMMENT ON TABLE delta.`/a/t` 'x'", ExpressionError, "expected IS"),
         ("ALTER TABLE delta.`/a/t` ADD COLUMN a", ExpressionError, "expected a type, found the end"),
         ("ALTER TABLE delta.`/a/t` ADD COLUMN (a int", ExpressionError, r"expected \), found the end"),
         ("ALTER TABLE delta.`/a/t` ADD COLUMN a int NULL", ExpressionError, "found NULL"),
@@ -187,7 +192,7 @@ def test_what_is_no_such_statement(text, error, says):
         parse_statement(text, single(text), lambda _: True)
 
 
-@pytest.mark.parametrize("text", ["ALTER TABLE db.t RENAME TO u", "DESCRIBE (SELECT 1)", "DESCRIBE FUNCTION abs"])
+@pytest.mark.parametrize("text", ["ALTER TABLE db.t SET LOCATION '/u'", "DESCRIBE (SELECT 1)", "DESCRIBE FUNCTION abs"])
 def test_what_is_sparks(text):
     assert parse_statement(text, single(text), lambda name: name.parts[0] == "db") is None
 

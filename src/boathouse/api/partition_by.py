@@ -9,6 +9,7 @@ from dataclasses import replace
 from boathouse.api.arguments import names
 from boathouse.bits.names import steps
 from boathouse.errors import InvalidArgumentError
+from boathouse.expr.identifiers import dotted
 from boathouse.types import Field, PartitionField, Schema, SortField, StructType, Transform
 
 _TRANSFORM = re.compile(r"^\s*(\w+)\s*\(\s*(?:(\d+)\s*,\s*)?([^,()]+?)(?:\s*,\s*(\d+))?\s*\)\s*$")
@@ -31,6 +32,14 @@ def partition_fields(
     for name, text in (named or {}).items():
         found.append(replace(_field(text, schema, FIRST_ID + len(found)), name=name))
     return tuple(found)
+
+
+def partition_sql(field: PartitionField) -> str:
+    """The field as `partition_fields` reads it: `day`, `bucket(16, s.id)`."""
+    name, number = dotted(field.source), field.transform.parameter
+    if field.transform.name == "identity":
+        return name
+    return f"{field.transform.name}({'' if number is None else f'{number}, '}{name})"
 
 
 def clustering_path(schema: Schema, text: str) -> tuple[str, ...]:

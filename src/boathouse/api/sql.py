@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from boathouse.api import delta_commands as commands
-from boathouse.api import sql_alter, sql_columns, sql_refs, sql_shown, sql_told
+from boathouse.api import sql_alter, sql_columns, sql_create, sql_refs, sql_shown, sql_told
 from boathouse.api.arguments import errors_at
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
 from boathouse.api.sql_call import call
 from boathouse.api.sql_catalogs import other
-from boathouse.api.sql_create import create
 from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
@@ -29,7 +28,7 @@ from boathouse.expr.alter_columns import (
 from boathouse.expr.alter_refs import AlterRef
 from boathouse.expr.alter_table import AlterClustering, AlterIdentifiers, AlterPartitionFields, AlterWriteOrder
 from boathouse.expr.call_statement import parse_call
-from boathouse.expr.other_statements import CommentOn, Refresh, ShowCreate, ShowPartitions
+from boathouse.expr.other_statements import CommentOn, Refresh, RenameTo, ShowCreate, ShowPartitions
 from boathouse.expr.qualify import requalified
 from boathouse.expr.sql_tokens import joined
 from boathouse.expr.statement_tree import (
@@ -87,7 +86,7 @@ def sql(spark: Any, text: str) -> Any:
         called = parse_call(text, tokens)
         if called is not None and (result := call(tables, called)) is not None:
             return result
-        for run in (create, other):
+        for run in (sql_create.create, other):
             if (made := run(tables, text, tokens)) is not None:
                 return made
         statement = parse_statement(text, tokens, lambda table: tables.find(table) is not None)
@@ -175,6 +174,7 @@ _READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
     ShowPartitions: sql_told.partitions,
     CommentOn: sql_told.commented,
     Refresh: sql_told.refreshed,
+    RenameTo: sql_create.renamed,
     AlterRef: sql_refs.alter,
     AddedColumns: sql_columns.added,
     RenamedColumn: sql_columns.renamed,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any, Final
 
 from boathouse import registry
@@ -26,12 +27,14 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.expr.create_statement import DropTable, Head, NewTable, drop_table, head, new_table
+from boathouse.expr.other_statements import RenameTo
 from boathouse.expr.sql_tokens import Token, joined
 from boathouse.expr.statements import Parser
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.table.replace_table import TableReplaced
 from boathouse.storage import Stores
 from boathouse.table.edits import CreateTable
+from boathouse.table.features import Relocation
 from boathouse.types import Schema
 
 _ANY: Final = "boathouse"
@@ -268,3 +271,27 @@ def _drop(tables: Tables, s: DropTable) -> Any:
         if not s.if_exists:
             raise
     return nothing(tables)
+
+
+def renamed(tables: Tables, s: RenameTo) -> Any:
+    """ALTER TABLE ... RENAME TO: another name in the same catalog. Spark moves the folder of a managed table, which one
+    whose metadata has whole paths does not survive: raises UnsupportedFeatureError."""
+    place = tables.find(s.table)
+    assert place is not None
+    if place.catalog is not None:
+        first, *rest = s.new.parts
+        to = ".".join(rest) if first == place.catalog else ".".join(s.new.parts)
+        catalog(place.catalog).rename(place.uri, to if "." in to else f"{place.uri.rpartition('.')[0]}.{to}")
+        return nothing(tables)
+    name = joined(s.table.tokens)
+    if tables.named_place(s.table) is not None:
+        raise UnsupportedFeatureError("a table at a path has no name to be changed", where=place.uri)
+    entry = import_module("boathouse.engines.spark.names").look_up(tables.spark, name)
+    table = tables.table(s.table)
+    if entry is not None and entry.managed and table._handle.snapshot.offers(Relocation) is not None:
+        raise UnsupportedFeatureError(
+            f"Spark would move the files of {name}, whose metadata has their paths",
+            where=place.uri,
+            advice=f"write CREATE TABLE {s.new} USING {table.format} AS SELECT * FROM {name}, then drop {name}",
+        )
+    return tables.spark.sql(f"ALTER TABLE {name} RENAME TO {joined(s.new.tokens)}")

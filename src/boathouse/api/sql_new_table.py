@@ -7,7 +7,7 @@ from typing import Any
 
 from boathouse.api.columns import typed
 from boathouse.api.engines import spark_engine
-from boathouse.api.partition_by import clustering_path, partition_fields
+from boathouse.api.partition_by import clustering_path, partition_fields, partition_sql
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.errors import InvalidArgumentError, SchemaError, UnsupportedFeatureError
@@ -90,7 +90,7 @@ def _like(tables: Tables, s: NewTable, format: str) -> Wanted:
         return Wanted(_described(s, spark_engine(tables.spark).schema(rows)))
     table = tables.table(s.like)
     schema = _plain(table.schema)
-    texts = [_text(f) for f in table.partitioning.current if f.transform.name != "void"]
+    texts = [partition_sql(f) for f in table.partitioning.current if f.transform.name != "void"]
     found = _described(s, schema, partition_fields(texts, schema) if texts else ())
     if format in ("", table.format):
         constraint = next((k for k in table.properties if k.startswith(_OWN[1])), None)
@@ -108,14 +108,6 @@ def _like(tables: Tables, s: NewTable, format: str) -> Wanted:
 def _plain(schema: Schema) -> Schema:
     """The columns without what a format keeps of them."""
     return Schema(tuple(replace(f, metadata={}) for f in without_ids(schema.fields)))
-
-
-def _text(f: PartitionField) -> str:
-    name = ".".join(f"`{p}`" for p in f.source)
-    if f.transform.name == "identity":
-        return name
-    number = "" if f.transform.parameter is None else f"{f.transform.parameter}, "
-    return f"{f.transform.name}({number}{name})"
 
 
 def _cloned(tables: Tables, s: NewTable) -> Wanted:

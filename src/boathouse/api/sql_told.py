@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
-from boathouse.api.detail import files_table, partition_text
+from boathouse.api.detail import files_table
+from boathouse.api.partition_by import partition_sql
 from boathouse.api.sql_columns import nothing
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
@@ -22,7 +24,9 @@ _COMPUTED = ("delta.columnMapping.maxColumnId", "delta.rowTracking.", "delta.con
 def create_statement(tables: Tables, s: ShowCreate) -> Any:
     """The statement that makes such a table; its constraints are statements of their own."""
     table = tables.table(s.table)
-    text = "\n".join(_lines(str(s.table), table, tables.named_place(s.table) is None))
+    named = tables.named_place(s.table) is None
+    entry = import_module("boathouse.engines.spark.names").look_up(tables.spark, str(s.table)) if named else None
+    text = "\n".join(_lines(str(s.table), table, entry is not None and not entry.managed))
     return tables.spark.createDataFrame([(text,)], "createtab_stmt string")
 
 
@@ -36,7 +40,7 @@ def _lines(name: str, table: Table, located: bool) -> Iterator[str]:
     yield f"CREATE TABLE {name} ("
     yield ",\n".join(f"  {_column(f, made.get(f.name))}" for f in snapshot.schema) + ")"
     yield f"USING {table.format}"
-    if by := partition_text(snapshot.partitioning.current):
+    if by := [partition_sql(f) for f in snapshot.partitioning.current if f.transform.name != "void"]:
         yield f"PARTITIONED BY ({', '.join(by)})"
     clustered = snapshot.offers(Clustering)
     if clustered is not None and clustered.columns:

@@ -57,6 +57,12 @@ class CommentOn:
 
 
 @dataclass(frozen=True, slots=True)
+class RenameTo:
+    table: TableName
+    new: TableName
+
+
+@dataclass(frozen=True, slots=True)
 class ConvertTo:
     """`source` is ``parquet.`/path` `` or a name; `partition_by` columns with types, as text."""
 
@@ -74,7 +80,7 @@ class InCatalog:
     pattern: str | None = None
 
 
-Told = ShowCreate | ShowPartitions | Refresh | CommentOn
+Told = ShowCreate | ShowPartitions | Refresh | CommentOn | RenameTo
 
 
 def partitions(p: Parser, table: TableName) -> ShowPartitions:

@@ -312,6 +312,8 @@ class Parser:
 def _alter(p: Parser, table: TableName) -> Parsed | None:
     """Any other ALTER TABLE of a table in Spark's metastore is Spark's; of one at a path, which Spark does not know, it
     is refused by name."""
+    if p.take("RENAME", "TO"):
+        return other.RenameTo(table, p.table())
     found = alter_refs(p, table) or alter_table(p, table) or alter_columns(p, table)
     if found is None and any(mark in table.parts[-1] for mark in "/:"):
         advice = "docs/sql.md has the forms that are; t.set_properties(), t.evolve() and others do more in Python"

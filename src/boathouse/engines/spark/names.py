@@ -23,10 +23,11 @@ _NAME = re.compile(rf"{_PART}(?:\.{_PART}){{0,2}}", re.ASCII)
 @dataclass(frozen=True, slots=True)
 class Named:
     """A table's entry in the metastore: the provider as written there (None for a view), and the location of its
-    files."""
+    files; `managed`: Spark moves and removes them with the name."""
 
     provider: str | None
     location: str | None
+    managed: bool = False
 
 
 def is_name(text: str) -> bool:
@@ -90,5 +91,5 @@ def _plain(part: str) -> str:
 
 def _described(information: str) -> Named:
     """Lines `Key: value`; the last one of a key counts, since a comment before it may contain anything."""
-    found = dict(re.findall(r"^(Provider|Location): (.*)$", information, re.MULTILINE))
-    return Named(found.get("Provider"), found.get("Location"))
+    found = dict(re.findall(r"^(Type|Provider|Location): (.*)$", information, re.MULTILINE))
+    return Named(found.get("Provider"), found.get("Location"), found.get("Type") == "MANAGED")
