@@ -5,11 +5,13 @@ Reads through Spark's Python Data Source: the columns of `.schema(...)`, by defa
 reads natively and is faster. Options of a read: `versionAsOf`, `timestampAsOf`, `branch`, `tag`, `tableFormat`,
 `pushFilters`, `timeZone`; of a write: `tableFormat`, `partitionBy` (comma-separated names), `mergeSchema`,
 `overwriteSchema`, `replaceWhere`, `partitionOverwriteMode` (by default that of the session), `txnAppId`, `txnVersion`,
-`userMetadata`, `timeZone`, `allowMixedWriters`; those of streams are in docs/streams.md. Spark does not pass its
-session's time zone to a Python source: `timeZone` does, for a `timestampAsOf` without an offset (else UTC) and for a
-`replaceWhere` that depends on it (else refused). Options called `storage.<name>` are passed to the store. The mode must
-be append or overwrite: Spark refuses others for every Python source. The Python of Spark's workers plans the read and
-commits the write, so boathouse must be installed there, while the library's own API needs it only in the user's Python.
+`userMetadata`, `timeZone`, `allowMixedWriters`, `branch`, `compression` (of the files of this write),
+`maxRecordsPerFile`, and properties of a new Delta table (`delta.enableDeletionVectors`); those of streams are in
+docs/streams.md. Spark does not pass its session's time zone to a Python source: `timeZone` does, for a `timestampAsOf`
+without an offset (else UTC) and for a `replaceWhere` that depends on it (else refused). Options called `storage.<name>`
+are passed to the store. The mode must be append or overwrite: Spark refuses others for every Python source. The Python
+of Spark's workers plans the read and commits the write, so boathouse must be installed there, while the library's own
+API needs it only in the user's Python.
 """
 
 from __future__ import annotations

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import boathouse as bh
+from boathouse.delta.property_names import PROPERTIES, PROPERTY_NAMES
 from boathouse.errors import InvalidArgumentError
+from boathouse.parquet.write import CODECS
 
 if TYPE_CHECKING:
     from boathouse.api.table import Table
@@ -19,7 +21,8 @@ _READ = frozenset(
 )  # fmt: skip
 _WRITE = frozenset(
     {"path", "tableformat", "partitionby", "mergeschema", "overwriteschema", "replacewhere", "txnappid", "txnversion",
-     "usermetadata", "timezone", "allowmixedwriters", "partitionoverwritemode", "branch"}
+     "usermetadata", "timezone", "allowmixedwriters", "partitionoverwritemode", "branch", "compression",
+     "maxrecordsperfile"}
 )  # fmt: skip
 
 
@@ -84,7 +87,8 @@ class WriteTarget:
     @classmethod
     def of(cls, options: Mapping[str, str], overwrite: bool) -> WriteTarget:
         """Raises InvalidArgumentError."""
-        given, storage = sorted_out(options, _WRITE)
+        properties = _properties(options)
+        given, storage = sorted_out(options, _WRITE, frozenset(name.lower() for name in properties))
         where = given.get("replacewhere")
         if where is not None and not overwrite:
             raise InvalidArgumentError("replaceWhere needs mode overwrite", advice='add .mode("overwrite")')
@@ -101,8 +105,34 @@ class WriteTarget:
             "allow_mixed_writers": flag(given, "allowmixedwriters"),
             "partitions": _partitions(given) if overwrite else None,
             "ref": given.get("branch"),
+            "properties": properties or None,
         }
-        return cls(path, arguments, {"message": given.get("usermetadata"), "txn": _txn(given)})
+        written = {"compression": _codec(given), "max_file_rows": whole(given, "maxrecordsperfile") or None}
+        return cls(path, arguments, {"message": given.get("usermetadata"), "txn": _txn(given), **written})
+
+
+def _properties(options: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a new Delta table among the options, `delta.enableDeletionVectors`: Spark hands the names over
+    in lower case. Raises InvalidArgumentError for one that is not known, or for a table of another format."""
+    given = {str(k).lower(): str(v) for k, v in dict(options).items()}
+    found = {PROPERTY_NAMES.get(k, k): v for k, v in given.items() if k.startswith("delta.")}
+    unknown = next((k for k in found if k not in PROPERTIES), None)
+    if unknown is not None:
+        raise InvalidArgumentError(
+            f"the option {unknown} is no table property that can be set here",
+            advice="create the table with it: CREATE TABLE ... TBLPROPERTIES, or t.set_properties(...)",
+        )
+    if found and given.get("tableformat", "delta").lower() != "delta":
+        raise InvalidArgumentError(f"the option {next(iter(found))} is of Delta tables", advice="leave it out")
+    return found
+
+
+def _codec(given: Mapping[str, str]) -> str | None:
+    text = given.get("compression")
+    codec = None if text is None else text.strip().lower()
+    if codec is not None and codec not in CODECS:
+        raise InvalidArgumentError(f"the option compression is {text!r}", advice=f"give one of {', '.join(CODECS)}")
+    return "none" if codec == "uncompressed" else codec
 
 
 def _partitions(given: Mapping[str, str]) -> str | None:

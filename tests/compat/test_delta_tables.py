@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import inspect
+import pickle
 
 import deltalake
 import pyarrow as pa
@@ -13,6 +14,7 @@ import boathouse as bh
 from boathouse import errors
 
 pytest.importorskip("pyspark")
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
@@ -56,7 +58,10 @@ def as_read_by_deltalake(path) -> list:
 
 def test_tables_are_opened_by_path_and_told_from_others(spark, path, tmp_path):
     assert rows(DeltaTable.forPath(spark, path)) == LETTERS
-    assert rows(DeltaTable.forPath(spark, path, {"fs.s3a.access.key": "x"})) == LETTERS
+    keys = {"fs.s3a.access.key": "x", "fs.s3a.committer.name": "magic", "dfs.replication": "1"}
+    assert rows(DeltaTable.forPath(spark, path, keys)) == LETTERS
+    with pytest.raises(errors.InvalidArgumentError, match="storage option"):
+        DeltaTable.forPath(spark, path, {"regoin": "x"})
     assert DeltaTable.isDeltaTable(spark, path)
     assert not DeltaTable.isDeltaTable(spark, str(tmp_path))
     bh.write(pa.table({"id": [1]}), str(tmp_path / "ice"), "iceberg")
@@ -411,10 +416,61 @@ def test_wrong_arguments_of_the_builder_are_refused_as_there(spark, tmp_path):
         b.addColumn("a", "bigint", generatedByDefaultAs=1)
     with pytest.raises(ValueError, match="step"):
         b.addColumn("a", "bigint", generatedAlwaysAs=IdentityGenerator(step=0))
-    with pytest.raises(errors.UnsupportedFeatureError, match="clusterBy"):
-        b.clusterBy("a")
-    with pytest.raises(errors.UnsupportedFeatureError, match="'no_such_table'"):
-        DeltaTable.create(spark).tableName("no_such_table").addColumn("a", "int").execute()
+
+
+def test_builders_make_names(spark, tmp_path):
+    spark.sql("CREATE DATABASE builds")
+    try:
+        made = DeltaTable.create(spark).tableName("builds.t").addColumn("a", "int").addColumn("b", "string")
+        t = made.clusterBy("b").comment("c").execute()
+        bh.open("builds.t", spark=spark).append(pa.table({"a": pa.array([1], pa.int32()), "b": ["x"]}))
+        assert rows(t) == rows(DeltaTable.forName(spark, "builds.t")) == [(1, "x")]
+        assert t.detail().first()["clusteringColumns"] == ["b"] and rows(t.toDF().select("t.a")) == [(1,)]
+        with pytest.raises(errors.AlreadyExistsError):
+            made.execute()
+        DeltaTable.createIfNotExists(spark).tableName("builds.t").addColumn("z", "int").execute()
+        again = DeltaTable.createOrReplace(spark).tableName("builds.t").addColumn("z", "int").execute()
+        assert rows(again) == [] and again.toDF().columns == ["z"]
+        place = str(tmp_path / "out")
+        DeltaTable.createOrReplace(spark).tableName("builds.e").location(place).addColumn("a", "int").execute()
+        assert bh.open(place).schema.names == ("a",)
+        spark.sql("DROP TABLE builds.e")
+        DeltaTable.create(spark).tableName("builds.e").location(place).addColumn("a", "int").execute()
+        with pytest.raises(errors.AlreadyExistsError, match="other columns"):
+            DeltaTable.create(spark).tableName("builds.f").location(place).addColumn("a", "bigint").execute()
+        with pytest.raises(errors.TableNotFoundError):
+            DeltaTable.replace(spark).tableName("builds.f").addColumn("a", "int").execute()
+        for column in ("nope", "a"):
+            with pytest.raises(errors.BoathouseError):
+                DeltaTable.create(spark).tableName("builds.f").addColumn("a", "array<int>").clusterBy(column).execute()
+        clone = DeltaTable.forName(spark, "builds.e").clone("builds.c", True, properties={"delta.appendOnly": "true"})
+        assert clone.detail().first()["properties"] == {"delta.appendOnly": "true"}
+        clone = DeltaTable.forName(spark, "builds.t").clone("builds.c", isShallow=True, replace=True)
+        assert clone.toDF().columns == ["z"]
+        assert {r.tableName for r in spark.sql("SHOW TABLES IN builds").collect()} == {"t", "e", "c"}
+    finally:
+        spark.sql("DROP DATABASE builds CASCADE")
+
+
+def test_errors_are_those_of_spark_too(spark, table, tmp_path):
+    for kind, ours, call in (
+        (AnalysisException, errors.TableNotFoundError, lambda: DeltaTable.forPath(spark, str(tmp_path / "no"))),
+        (AnalysisException, errors.ColumnNotFoundError, lambda: table.update(set={"nope": "1"})),
+        (AnalysisException, errors.ColumnNotFoundError, lambda: table.delete("nope = 1")),
+        (ParseException, errors.ExpressionError, lambda: bh.sql(spark, f"UPDATE delta.`{tmp_path / 't'}` WHERE")),
+        (AnalysisException, errors.VersionNotFoundError, lambda: table.restoreToVersion(99)),
+        (AnalysisException, errors.ArgumentTypeError, lambda: table.delete(1)),
+        (AnalysisException, errors.TableNotFoundError, lambda: bh.sql(spark, "SELECT * FROM delta.`/no/such`")),
+    ):
+        with pytest.raises(kind) as caught:
+            call()
+        error = caught.value
+        assert isinstance(error, ours) and error.getCondition() == ours.code, error
+        again = pickle.loads(pickle.dumps(error))
+        assert isinstance(again, ours) and str(again) == str(error)
+    with pytest.raises(errors.TableNotFoundError) as caught:
+        bh.open(str(tmp_path / "no"))
+    assert not isinstance(caught.value, AnalysisException)
 
 
 # ---- what is not offered
@@ -423,7 +479,6 @@ def test_wrong_arguments_of_the_builder_are_refused_as_there(spark, tmp_path):
 def test_what_is_not_offered_is_refused_by_name(spark, table):
     for call, name in (
         (lambda: table.clone("/elsewhere"), "deep clone"),
-        (lambda: table.clone("/elsewhere", True, True), "replace"),
         (lambda: table.generate("symlink_format_manifest"), "generate"),
         (lambda: table.dropFeatureSupport("deletionVectors", True), "truncateHistory"),
         (lambda: table.upgradeTableProtocol(3, 7), "upgradeTableProtocol"),
@@ -431,6 +486,7 @@ def test_what_is_not_offered_is_refused_by_name(spark, table):
         with pytest.raises(errors.UnsupportedFeatureError, match=name):
             call()
     table.upgradeTableProtocol(1, 2)  # what it has
+    table.upgradeTableProtocol(1, 1)
     with pytest.raises(ValueError, match="readerVersion"):
         table.upgradeTableProtocol("abc", 3)
 

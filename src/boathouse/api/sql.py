@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any, Final
 
 from boathouse.api import delta_commands as commands
@@ -67,6 +68,7 @@ def sql(spark: Any, text: str) -> Any:
 
     Raises ExpressionError that names the line and column, InvalidArgumentError without a session, TableNotFoundError,
     Spark's own errors, and those of the operation that the statement runs: see the methods of Table of the same names.
+    Those about what the statement says are also PySpark's AnalysisException or ParseException.
 
     >>> done = bh.sql(spark, "UPDATE delta.`./cities` SET price = price + 1 WHERE id = 1")
     >>> bh.sql(spark, "SELECT city FROM delta.`./cities` WHERE price > 20").count()
@@ -81,6 +83,11 @@ def sql(spark: Any, text: str) -> Any:
             "duckdb and polars query what t.to_arrow() returns",
         )
     found = session(spark)
+    with import_module("boathouse.engines.spark.user_errors").spark_errors():
+        return _run(found, text)
+
+
+def _run(found: Any, text: str) -> Any:
     tokens = single(text)
     with Tables(found, text) as tables:
         called = parse_call(text, tokens)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from pyspark.sql import Column
 
@@ -11,8 +11,10 @@ from boathouse.api.conditions import is_column, sql_text
 from boathouse.bits.names import steps
 from boathouse.errors import ArgumentTypeError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.identifiers import dotted
+from boathouse.storage.aliases import translate
 
 ExpressionOrColumn: TypeAlias = str | Column
+_HADOOP: Final = ("fs.", "dfs.", "spark.hadoop.fs.", "spark.hadoop.dfs.")
 ColumnMapping: TypeAlias = dict[str, ExpressionOrColumn]
 
 
@@ -71,6 +73,13 @@ def unqualified(column: str, columns: Sequence[str], qualifiers: Sequence[Sequen
         if named and rest and (rest[0].lower() in known or len(rest) == 1):
             return dotted(rest)
     return column
+
+
+def storage_options(conf: Mapping[str, str] | None) -> dict[str, str] | None:
+    """What a Hadoop configuration says to this library's stores; its other keys of file systems mean nothing to it."""
+    if conf is None:
+        return None
+    return {k: v for k, v in conf.items() if not k.lower().startswith(_HADOOP) or translate(k, str(v)) is not None}
 
 
 def not_offered(what: str, advice: str) -> UnsupportedFeatureError:

@@ -19,6 +19,7 @@ from boathouse.api.partition_by import clustering_path, partition_fields
 from boathouse.bits.names import steps
 from boathouse.compat.arguments import column_names, not_offered
 from boathouse.engines.spark.schema import from_spark
+from boathouse.engines.spark.user_errors import with_spark_errors
 from boathouse.errors import ArgumentTypeError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.parse import parse
 from boathouse.ops.handle import Handle
@@ -72,6 +73,7 @@ class _Described:
         )
 
 
+@with_spark_errors
 class DeltaTableBuilder(Generic[T]):
     """A table that is being described; nothing happens before `execute`."""
 

@@ -12,10 +12,12 @@ from boathouse.api.delta_frames import counts_frame
 from boathouse.api.table import Table
 from boathouse.compat.arguments import ColumnMapping, ExpressionOrColumn, assignments, expression, unqualified
 from boathouse.engines.spark.columns import alias_of
+from boathouse.engines.spark.user_errors import with_spark_errors
 from boathouse.expr.identifiers import unused
 from boathouse.expr.qualify import requalified
 
 
+@with_spark_errors
 @dataclass(frozen=True)
 class DeltaMergeBuilder:
     """A merge that is being described; nothing happens before `execute`. Each method returns a new builder.

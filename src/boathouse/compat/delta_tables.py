@@ -19,6 +19,7 @@ from boathouse.api.delta_frames import detail_frame
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import is_dataframe, session
 from boathouse.api.metastore import location_of
+from boathouse.api.named_tables import entry_of, under_name
 from boathouse.api.opening import open_handle, path_text
 from boathouse.api.table import Table
 from boathouse.bits.names import steps
@@ -30,10 +31,13 @@ from boathouse.compat.arguments import (
     expression,
     not_offered,
     of_type,
+    storage_options,
     unqualified,
 )
 from boathouse.compat.delta_builder import DeltaTableBuilder, IdentityGenerator, path_of
 from boathouse.compat.delta_merge import DeltaMergeBuilder, sides_of
+from boathouse.engines.spark.names import is_name
+from boathouse.engines.spark.user_errors import with_spark_errors
 from boathouse.errors import ArgumentTypeError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.qualify import requalified
 from boathouse.storage import Stores
@@ -43,6 +47,7 @@ __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTabl
 _EVOLVES = "spark.databricks.delta.schema.autoMerge.enabled"
 
 
+@with_spark_errors
 class DeltaTable:
     """A Delta table on Spark, with the methods of `delta.tables.DeltaTable`. Made by `forPath`, `forName`, and the
     builders of `create` and its sisters.
@@ -66,11 +71,12 @@ class DeltaTable:
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: dict[str, str] | None = None) -> DeltaTable:
-        """The table at a path; `hadoopConf` are options of its store, as Spark names them.
+        """The table at a path; `hadoopConf` are options of its store, as Spark names them: those that begin with `fs.`
+        or `dfs.` and say nothing to this library's stores are passed over.
 
         Raises TableNotFoundError, naming what is there.
         """
-        return cls(sparkSession, _opened(sparkSession, path, hadoopConf))
+        return cls(sparkSession, _opened(sparkSession, path, storage_options(hadoopConf)))
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
@@ -240,10 +246,10 @@ class DeltaTable:
         return commands.restored(self._spark, self._table, self._table.restore(**at))
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Refused with UnsupportedFeatureError, unless the table has these versions already."""
+        """Nothing, if the table has these versions or later ones; refused with UnsupportedFeatureError otherwise."""
         wanted = (of_type(readerVersion, int, "readerVersion"), of_type(writerVersion, int, "writerVersion"))
         detail = self._table.refresh().detail()
-        if wanted != (detail["minReaderVersion"], detail["minWriterVersion"]):
+        if wanted[0] > detail["minReaderVersion"] or wanted[1] > detail["minWriterVersion"]:
             raise not_offered("upgradeTableProtocol", "set the property that needs the feature: t.set_properties(...)")
 
     def addFeatureSupport(self, featureName: str) -> None:
@@ -268,10 +274,11 @@ class DeltaTable:
     def clone(
         self, target: str, isShallow: bool = False, replace: bool = False, properties: dict[str, str] | None = None
     ) -> DeltaTable:
-        """Makes a shallow clone at a path, and returns it: a table that names this one's files.
+        """Makes a shallow clone at a path, or by a name of the metastore, and returns it: a table that names this one's
+        files, with `properties` beside its own. With `replace` a table that is there becomes the clone.
 
-        Raises UnsupportedFeatureError for a deep clone, and for one that replaces a table or sets properties,
-        AlreadyExistsError, ArgumentTypeError, CommitUnknownError.
+        Raises UnsupportedFeatureError for a deep clone, AlreadyExistsError, ArgumentTypeError, CommitConflictError,
+        CommitUnknownError.
         """
         return self._cloned(self._table.refresh(), target, isShallow, replace, properties)
 
@@ -285,8 +292,8 @@ class DeltaTable:
     ) -> DeltaTable:
         """Makes a shallow clone of a version at a path, and returns it.
 
-        Raises VersionNotFoundError, UnsupportedFeatureError for a deep clone, and for one that replaces a table or sets
-        properties, AlreadyExistsError, ArgumentTypeError, CommitUnknownError.
+        Raises VersionNotFoundError, UnsupportedFeatureError for a deep clone, AlreadyExistsError, ArgumentTypeError,
+        CommitConflictError, CommitUnknownError.
         """
         at = open_handle(self._table.uri, "delta", version=of_type(version, int, "version"))
         return self._cloned(Table(at, self._spark), target, isShallow, replace, properties)
@@ -301,8 +308,8 @@ class DeltaTable:
     ) -> DeltaTable:
         """Makes a shallow clone, of the newest version not after a time, at a path, and returns it.
 
-        Raises VersionNotFoundError, UnsupportedFeatureError for a deep clone, and for one that replaces a table or sets
-        properties, AlreadyExistsError, ArgumentTypeError, CommitUnknownError.
+        Raises VersionNotFoundError, UnsupportedFeatureError for a deep clone, AlreadyExistsError, ArgumentTypeError,
+        CommitConflictError, CommitUnknownError.
         """
         zone = str(self._spark.conf.get("spark.sql.session.timeZone"))
         at = open_handle(self._table.uri, "delta", timestamp=of_type(timestamp, str, "timestamp"), zone=zone)
@@ -315,11 +322,20 @@ class DeltaTable:
             of_type(value, bool, name)
         if not shallow:
             raise not_offered("a deep clone", "pass isShallow=True, or copy the rows: bh.write(t.toDF(), target)")
-        if replace or properties:
-            raise not_offered("a clone with replace or properties", "clone to a new path, then set properties")
-        path = path_of(of_type(target, str, "target")) or target
-        table.clone(path)
-        return DeltaTable.forPath(self._spark, path)
+        path = path_of(of_type(target, str, "target"))
+        if path is None and is_name(target):
+            return self._cloned_as(table, target, replace, properties)
+        table.clone(path or target, replace=replace, properties=properties)
+        return DeltaTable.forPath(self._spark, path or target)
+
+    def _cloned_as(self, table: Table, name: str, replace: bool, properties: dict[str, str] | None) -> DeltaTable:
+        entry = entry_of(self._spark, name)
+
+        def made(path: str) -> None:
+            table.clone(path, replace=replace, properties=properties)
+
+        under_name(self._spark, entry, None, table.schema, None, made)
+        return DeltaTable.forName(self._spark, name)
 
     def generate(self, mode: str) -> None:
         """Refused with UnsupportedFeatureError: manifests for readers without Delta are not written."""
@@ -336,6 +352,7 @@ class DeltaTable:
         return sql
 
 
+@with_spark_errors
 class DeltaOptimizeBuilder:
     """A compaction that is being described; nothing happens before `executeCompaction` or `executeZOrderBy`."""
 

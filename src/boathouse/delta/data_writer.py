@@ -84,7 +84,7 @@ class DeltaFiles:
             stored = Schema((*stored, *(f for f in context.schema if f.name in self.names)))
         stored = Schema((*stored, *context.carried))
         self.indices = [context.rows.index(f.name) for f in stored]
-        self.codec = str(context.options.get("codec", CODEC))
+        self.codec = str(context.codec or context.options.get("codec", CODEC))
         self.options = ParquetOptions(compression=self.codec)
         self._plain = Layout.of(to_parquet_schema(stored, _SHREDDED if context.options.get("shred") else _PLAIN))
         self._layout: Layout | None = None

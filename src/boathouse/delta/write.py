@@ -35,6 +35,7 @@ from boathouse.delta.features.support import (
 )
 from boathouse.delta.log.mixed_writers import check_mixed_writers
 from boathouse.delta.names import OF_FILES, check_characters, check_names, check_own_keys
+from boathouse.delta.property_names import PROPERTIES
 from boathouse.delta.schema import parse_schema, schema_json, without_keys
 from boathouse.delta.snapshot import DeltaSnapshot, partition_spec
 from boathouse.delta.tasks import settings
@@ -53,20 +54,6 @@ from boathouse.types import NullType, PartitionField, PartitionSpec, Schema
 from boathouse.types.data_types import TIMESTAMP_NTZ, children
 
 TARGET_BYTES: Final = 128 << 20
-_PROPERTIES: Final = frozenset(
-    """delta.appendOnly delta.autoOptimize.autoCompact delta.autoOptimize.optimizeWrite delta.checkpointInterval
-    delta.checkpointPolicy
-    delta.checkpoint.writeStatsAsJson delta.checkpoint.writeStatsAsStruct delta.columnMapping.mode
-    delta.dataSkippingNumIndexedCols delta.dataSkippingStatsColumns delta.deletedFileRetentionDuration
-    delta.enableChangeDataFeed delta.enableDeletionVectors delta.enableExpiredLogCleanup
-    delta.enableIcebergCompatV1 delta.enableIcebergCompatV2 delta.enableInCommitTimestamps
-    delta.enableRowTracking delta.enableTypeWidening delta.enableVariantShredding
-    delta.isolationLevel delta.logRetentionDuration
-    delta.parquet.compression.codec delta.parquet.format.version delta.rowTrackingSuspended
-    delta.sampleRetentionDuration
-    delta.setTransactionRetentionDuration
-    delta.targetFileSize delta.tuneFileSizesForRewrites""".split()  # noqa: SIM905
-)
 _KEPT: Final = frozenset((MAX_ID, ID_COLUMN, VERSION_COLUMN))
 """Properties that writers keep of their own."""
 _FLAGS: Final = frozenset(
@@ -236,7 +223,7 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
         if value is None or not key.startswith("delta.") or key.startswith(ASKED):
             continue
         text = text_of(value).strip().lower()
-        if key not in _PROPERTIES:
+        if key not in PROPERTIES:
             raise UnsupportedFeatureError(
                 f"the table property {key}={text} requires a Delta feature that is not offered here",
                 where=where,

@@ -70,6 +70,8 @@ class DataFiles:
         options = context.options
         if context.content in _OF_ROWS:
             options = options.get(OF_DELETES, options)
+        elif context.codec is not None:
+            options = {**options, "compression": context.codec}
         self.rows = stored_rows(context)
         self.leaves = FileLeaves(self.rows if context.content == "positions" else context.schema)
         self.stored = stored_files(context, self.rows, self.leaves, options)

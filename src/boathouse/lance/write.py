@@ -59,5 +59,6 @@ def write_context(
         directory=join(context.location.uri, DATA),
         write_id=write_id,
         target_rows=TARGET_ROWS,
+        takes_codec=False,
         options={FIELDS: SchemaMessage(fields=tuple(fields)).encode(), VERSION: version},
     )

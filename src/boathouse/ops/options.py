@@ -16,6 +16,7 @@ class WriteOptions:
 
     `txn` is (application id, version): a write whose version the table already has from this application is skipped, so
     that a job can be run again safely. `isolation` is `serializable` or `snapshot`; None is the table's own.
+    `compression` is the codec of this write's files, and `max_file_rows` the most rows of each.
     """
 
     message: str | None = None
@@ -24,6 +25,8 @@ class WriteOptions:
     dry_run: bool = False
     target_file_bytes: int | None = None
     isolation: Isolation | None = None
+    compression: str | None = None
+    max_file_rows: int | None = None
 
     @staticmethod
     def of(
@@ -62,6 +65,9 @@ class WriteOptions:
                 f"isolation={self.isolation!r} is not an isolation level",
                 advice=f"pass one of {', '.join(get_args(Isolation))}",
             )
+        rows = self.max_file_rows
+        if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+            raise InvalidArgumentError(f"max_file_rows={rows!r} is not a number of rows", advice="pass 1 or more")
         size = self.target_file_bytes
         if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
             raise InvalidArgumentError(

@@ -207,6 +207,17 @@ def writing(target: Target, write_id: str, options: WriteOptions, zone: str | No
     context = target.write_context(write_id)
     if options.target_file_bytes is not None:
         context = replace(context, target_bytes=options.target_file_bytes)
+    if options.max_file_rows is not None:
+        most = options.max_file_rows
+        context = replace(context, target_rows=most if context.target_rows is None else min(most, context.target_rows))
+    if options.compression is not None:
+        if not context.takes_codec:
+            raise UnsupportedFeatureError(
+                f"compression={options.compression!r} is not offered for {context.format} tables",
+                where=context.directory,
+                advice="leave it out",
+            )
+        context = replace(context, codec=options.compression)
     if context.conditions:
         context = replace(context, rules=tuple(_rule(c, context, zone) for c in context.conditions))
     return context

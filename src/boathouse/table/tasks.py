@@ -214,7 +214,8 @@ class WriteContext:
     updated, which files store as the format's reserved fields: each has the name of a metadata column. Rows to write
     have them after the table's own columns (`rows`); null: the row is new, or has changed. `positions_per`: a file of
     the places of deleted rows is for one data file, or for those of a partition. `order` is that of the rows in each
-    file; `distribution` is what the table says of how they meet in workers.
+    file; `distribution` is what the table says of how they meet in workers. `codec` is that of the
+    files of this write, None: as the table says; not every format takes one.
     """
 
     format: str
@@ -239,6 +240,8 @@ class WriteContext:
     positions_per: Literal["file", "partition"] = "file"
     order: tuple[SortField, ...] = ()
     distribution: Distribution | None = None
+    codec: str | None = None
+    takes_codec: bool = True
 
     @property
     def rows(self) -> Schema:

@@ -1,3 +1,4 @@
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import datasource
 from pyspark.sql import functions as F
@@ -145,3 +146,32 @@ def test_filters_on_what_spark_shows_otherwise_are_sparks_alone():
     assert expression(datasource.Not(datasource.EqualTo(("u",), "ab")), schema) is None
     assert str(expression(datasource.IsNotNull(("t",)), schema)) == "t IS NOT NULL"
     assert str(expression(datasource.EqualTo(("i",), 1), schema)) == "i = 1"
+
+
+def test_files_of_one_write_are_as_it_says(spark, path, format):
+    save(frame(spark).repartition(1), path, tableFormat=format, maxRecordsPerFile=7)
+    assert sorted(bh.open(path).files().column("rows").to_pylist()) == [6, 7, 7]
+    if format == "lance":
+        with pytest.raises(Exception, match="compression='gzip' is not offered for lance"):
+            save(frame(spark), path, compression="gzip")
+        return
+    save(frame(spark).repartition(1), path, compression="GZIP")
+    codecs = set()
+    for name in bh.open(path).files().column("path").to_pylist():
+        place = name.removeprefix("file://") if "://" in name else f"{path}/{name}"
+        codecs.add(pq.read_metadata(place).row_group(0).column(0).compression)
+    assert codecs == {"GZIP", "ZSTD"}
+    with pytest.raises(Exception, match="the option compression is 'zip'"):
+        save(frame(spark), path, compression="zip")
+
+
+def test_properties_of_a_new_delta_table_are_options(spark, path):
+    save(frame(spark), path, **{"delta.enableDeletionVectors": "true", "delta.targetFileSize": "64mb"})
+    found = dict(bh.open(path).properties)
+    assert found == {"delta.enableDeletionVectors": "true", "delta.targetFileSize": "64mb"}
+    for options, says in (
+        ({"delta.nonsense": "1"}, "delta.nonsense is no table property"),
+        ({"delta.appendOnly": "true", "tableFormat": "iceberg"}, "is of Delta tables"),
+    ):
+        with pytest.raises(Exception, match=says):
+            save(frame(spark), f"{path}2", **options)

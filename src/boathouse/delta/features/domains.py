@@ -59,8 +59,9 @@ def clustering(snapshot: DeltaSnapshot) -> tuple[tuple[str, ...], ...]:
     if not supports(snapshot.protocol, "clustering"):
         return ()
     recorded = _member(snapshot, CLUSTERING, "clusteringColumns")
-    wanted = {(c,) if isinstance(c, str) else tuple(c) for c in recorded or () if isinstance(c, str | list)}
-    return tuple(name for physical, name in _leaves(snapshot.schema.fields) if physical in wanted)
+    wanted = [(c,) if isinstance(c, str) else tuple(c) for c in recorded or () if isinstance(c, str | list)]
+    names = dict(_leaves(snapshot.schema.fields))
+    return tuple(names[physical] for physical in wanted if physical in names)
 
 
 def clustered(snapshot: DeltaSnapshot) -> Clustering | None:

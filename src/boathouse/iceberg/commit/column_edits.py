@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from boathouse.arrow.cast import cast as cast_array
 from boathouse.compute.evaluate import evaluate
-from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
+from boathouse.errors import EvaluationError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind
 from boathouse.iceberg.commit.defaults import writable
@@ -115,7 +115,7 @@ def _default(sql: str, type: DataType, name: str, version: FormatVersion, where:
         assert bound.type is not None
         array = cast_array(evaluate(bound, _ONE_ROW), bound.type, type)
         return to_json(array[0].as_py(), type)
-    except (ValueError, pa.ArrowException) as error:
+    except (ValueError, EvaluationError, pa.ArrowException) as error:
         raise InvalidArgumentError(
             f"the default {sql} of column `{name}` is no value of {type}: {error}", where=where
         ) from None
