@@ -172,8 +172,8 @@ def path_of(given: Mapping[str, str]) -> str:
     path = given.get("path", "").strip()
     if not path:
         raise InvalidArgumentError(
-            "the path is missing: Spark passes catalog tables to Python sources without their options",
-            advice='use .load("path"), or spark.read.option("path", ...).table(name)',
+            "the path is missing: Spark passes tables by name to Python sources without their location",
+            advice="use bh.open(name, spark=spark).to_spark() or .append(df), or bh.sql; or give the option path",
         )
     return path
 

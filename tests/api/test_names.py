@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 
@@ -61,3 +64,68 @@ def test_names_that_lead_nowhere(spark, database, tmp_path):
     spark.sql(f"create table boats.p using parquet location '{tmp_path / 'p'}' as select 1 as id")
     with pytest.raises(TableNotFoundError, match="Parquet"):
         bh.open("boats.p", spark=spark)
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "names.md").read_text()
+CALLS = re.findall(r"^\| `(.+?)` \| (fails|works) \|(?: `(.+?)`)? \|$", PAGE, re.MULTILINE)
+
+
+@pytest.fixture
+def lake(spark, tmp_path):
+    """What the page has, with `/lake` elsewhere: a named table, rows for it, and a stream of rows."""
+    spark.sql("create database sales")
+    bh.sql(
+        spark,
+        f"CREATE TABLE sales.orders (id bigint, day date) USING delta PARTITIONED BY (day) LOCATION '{tmp_path}/orders'",
+    )
+    bh.sql(spark, "INSERT INTO sales.orders VALUES (1, DATE'2026-01-01')")
+    df = spark.createDataFrame([(7,)], "id bigint").selectExpr("id", "DATE'2026-01-02' AS day")
+    bh.write(pa.table({"id": [1, 2]}), str(tmp_path / "source"))
+    stream = (
+        spark.readStream.format("boathouse").load(str(tmp_path / "source")).selectExpr("id", "current_date() AS day")
+    )
+    spark.conf.set("spark.sql.streaming.checkpointLocation", str(tmp_path / "checkpoints"))
+
+    def run(code: str):
+        exec(code.replace("/lake/", f"{tmp_path}/"), {"spark": spark, "bh": bh, "df": df, "stream": stream})
+
+    yield run
+    spark.conf.unset("spark.sql.streaming.checkpointLocation")
+    spark.catalog.dropTempView("rows")
+    spark.sql("drop database sales cascade")
+
+
+@pytest.mark.spark
+def test_spark_s_calls_do_what_the_page_says_and_the_lines_work(spark, lake, tmp_path):
+    assert len(CALLS) == 16
+    for call, does, line in CALLS:
+        before = bh.open(str(tmp_path / "orders")).version
+        if does == "works":
+            lake(call)
+            continue
+        with pytest.raises(Exception) as caught:
+            lake(call)
+        assert "boathouse" in str(caught.value) or "not support" in str(caught.value), (call, caught.value)
+        assert bh.open(str(tmp_path / "orders")).version == before, call
+        lake(line)
+    assert not spark.catalog.tableExists("sales.orders") and bh.open(str(tmp_path / "orders")).count() > 0
+    assert bh.open("sales.fresh", spark=spark).count() == bh.open("sales.made", spark=spark).count() == 1
+
+
+@pytest.mark.spark
+def test_names_of_the_page_are_made(spark, tmp_path, monkeypatch):
+    for key, value in {"TYPE": "sql", "URI": f"sqlite:///{tmp_path}/c.db", "WAREHOUSE": f"file://{tmp_path}/w"}.items():
+        monkeypatch.setenv(f"PYICEBERG_CATALOG__PROD__{key}", value)
+    bh.catalog("prod").create_namespace("sales")
+    bh.write(pa.table({"id": [1]}), str(tmp_path / "old"))
+    spark.createDataFrame([(1, 2)], "id bigint, n bigint").createOrReplaceTempView("updates")
+    spark.sql("create database sales")
+    try:
+        (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+        exec(block.replace("/lake/", f"{tmp_path}/"), {"bh": bh, "spark": spark})
+        found = [bh.open(f"sales.{n}", spark=spark) for n in ("orders", "trips", "old")]
+        assert [t.format for t in found] == ["delta", "iceberg", "delta"] and found[1].count() == 1
+        assert bh.catalog("prod").tables() == ["sales.orders"]
+    finally:
+        spark.catalog.dropTempView("updates")
+        spark.sql("drop database sales cascade")
