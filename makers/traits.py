@@ -40,6 +40,8 @@ class Traits:
     data_folder: str = ""
     data_suffix: str = ".parquet"
     file_format: str = "PARQUET"
+    codecs: bool = True
+    """A write may say how its files are compressed."""
     partition_folders: bool = True
     """The path of a file shows its partition."""
 
@@ -66,6 +68,8 @@ class Traits:
     """The property that a refusal to rename or drop a column names."""
 
     # Rows
+    altered_clones: bool = False
+    """A shallow clone may replace a table, and have properties of its own."""
     marks_deletes: bool = False
     """Deleted rows are marked in tables without properties; otherwise the rest of their file is written again."""
     empty_units_go: bool = True
@@ -132,6 +136,7 @@ TRAITS: Final = {
         ),
         Traits(
             format="delta",
+            altered_clones=True,
             offers=OF_STORED
             | {
                 f.ChangeFiles,
@@ -181,6 +186,7 @@ TRAITS: Final = {
             data_folder="data",
             data_suffix=".lance",
             file_format="LANCE",
+            codecs=False,
             bounds="none",
             readable_metrics=False,
             metadata_tables=COMMON_TABLES | {"refs"},

@@ -31,7 +31,8 @@ OPERATIONS = (
     "change feed", "time travel", "add columns", "new columns by appends", "set properties", "application transactions",
     "compaction", "Z-order", "sorted rewrites", "purge of deleted rows", "rewrite of row deletes",
     "rewrite of manifests",
-    "upsert by equality deletes", "metadata tables", "streams, each row once", "SQL", "rename columns", "drop columns",
+    "upsert by equality deletes", "metadata tables", "streams, each row once", "SQL", "named tables",
+    "rename columns", "drop columns",
     "widen columns", "add columns with values", "cast columns",
     "several changes of columns at once", "SQL of partition fields, orders and identifiers",
     "branches and tags", "catalogs",
@@ -42,7 +43,7 @@ OPERATIONS = (
     "convert a folder of Parquet files in place",
     "data files added in place", "snapshot of a folder of Parquet files", "changelog views",
     "rewrite of paths",
-    "CHECK constraints", "name the table", "comments", "drop features",
+    "CHECK constraints", "clustering columns", "name the table", "comments", "drop features",
     "statistics of columns", "statistics of partitions",
 )  # fmt: skip
 CONDITIONS = {

@@ -74,10 +74,8 @@ CALLS = re.findall(r"^\| `(.+?)` \| (fails|works) \|(?: `(.+?)`)? \|$", PAGE, re
 def lake(spark, tmp_path):
     """What the page has, with `/lake` elsewhere: a named table, rows for it, and a stream of rows."""
     spark.sql("create database sales")
-    bh.sql(
-        spark,
-        f"CREATE TABLE sales.orders (id bigint, day date) USING delta PARTITIONED BY (day) LOCATION '{tmp_path}/orders'",
-    )
+    columns = "(id bigint, day date) USING delta PARTITIONED BY (day)"
+    bh.sql(spark, f"CREATE TABLE sales.orders {columns} LOCATION '{tmp_path}/orders'")
     bh.sql(spark, "INSERT INTO sales.orders VALUES (1, DATE'2026-01-01')")
     df = spark.createDataFrame([(7,)], "id bigint").selectExpr("id", "DATE'2026-01-02' AS day")
     bh.write(pa.table({"id": [1, 2]}), str(tmp_path / "source"))
@@ -124,7 +122,7 @@ def test_names_of_the_page_are_made(spark, tmp_path, monkeypatch):
         (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
         exec(block.replace("/lake/", f"{tmp_path}/"), {"bh": bh, "spark": spark})
         found = [bh.open(f"sales.{n}", spark=spark) for n in ("orders", "trips", "old")]
-        assert [t.format for t in found] == ["delta", "iceberg", "delta"] and found[1].count() == 1
+        assert [t.count() for t in found] == [0, 1, 1]
         assert bh.catalog("prod").tables() == ["sales.orders"]
     finally:
         spark.catalog.dropTempView("updates")

@@ -36,6 +36,21 @@ bh.sql(spark, f"MERGE INTO {q} t USING {news} s ON t.key = s.key WHEN NOT MATCHE
 bh.sql(spark, f"INSERT INTO {q} VALUES ('n', 3)")
 found = bh.sql(spark, f"SELECT * FROM {q}")
 assert sorted(map(tuple, found.collect())) == [("b", 5), ("c", 3), ("n", 3), ("q", 1), ("z", 8)]
+bh.sql(spark, "CREATE DATABASE named")
+bh.sql(spark, "CREATE TABLE named.t (`a b` bigint, s struct<`x y`: int>, n int DEFAULT 3) USING iceberg "
+       "TBLPROPERTIES ('format-version' = '3')")
+bh.sql(spark, "INSERT INTO named.t (`a b`) VALUES (1)")
+assert tuple(bh.sql(spark, "SELECT `a b`, n FROM named.t").first()) == (1, 3)
+for text in ("(id bigint) USING lance PARTITIONED BY (id)", "USING delta AS SELECT assert_true(id < 0) FROM range(3)"):
+    try:
+        bh.sql(spark, f"CREATE TABLE named.bad {text}")
+    except bh.errors.BoathouseError:
+        pass
+    else:
+        raise AssertionError(text)
+assert bh.sql(spark, "SELECT count(*) FROM table_changes('named.t', 0)").first()[0] == 1
+assert [r.tableName for r in spark.sql("SHOW TABLES IN named").collect() if not r.isTemporary] == ["t"]
+bh.sql(spark, "DROP DATABASE named CASCADE")
 print("done")
 """
 
@@ -45,6 +60,7 @@ def test_statements_and_builders_on_connect(tmp_path):
     program.write_text(PROGRAM)
     done = subprocess.run(
         [sys.executable, str(program), str(tmp_path / "t")],
+        cwd=tmp_path,
         env={**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore"},
         capture_output=True,
         text=True,

@@ -47,7 +47,7 @@ def test_a_new_table_is_clustered(tmp_path, mapped):
     assert len(added) == 1 and added[0]["clusteringProvider"] == "boathouse"
 
 
-@pytest.mark.feature("clustering columns", "delta")
+@pytest.mark.feature("clustering columns", format="delta")
 def test_clustering_columns_are_changed(tmp_path):
     path = str(tmp_path)
     t = bh.create(path, SCHEMA)

@@ -59,12 +59,12 @@ def sql(spark: Any, text: str) -> Any:
     """Runs one statement on a Spark session, and returns a DataFrame.
 
     Tables are named as in Spark's metastore, or by path: ``delta.`/path` ``, ``iceberg.`/path` ``, ``lance.`/path` ``,
-    or ``boathouse.`/path` `` for any of them. In a query they may have a version: `VERSION AS OF 3`, `TIMESTAMP AS OF
-    '2026-11-20'`. MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and OVERWRITE, TRUNCATE, OPTIMIZE, REORG, VACUUM,
-    DESCRIBE (EXTENDED, HISTORY, DETAIL), SHOW TBLPROPERTIES and COLUMNS, RESTORE, and ALTER TABLE of columns,
-    properties and constraints are this library's operations, and so are Iceberg's procedures, `CALL
-    system.rewrite_data_files('db.t')`, and its ALTER TABLE ... PARTITION FIELD, WRITE ORDERED BY, IDENTIFIER FIELDS,
-    BRANCH and TAG; a statement that names none of its tables is Spark's.
+    or ``boathouse.`/path` `` for any of them, or `catalog.namespace.table` of PyIceberg's configuration. In a query
+    they may have a version: `VERSION AS OF 3`, `TIMESTAMP AS OF '2026-11-20'`. CREATE TABLE `USING delta`, `iceberg`
+    or `lance` (also AS SELECT, LIKE, SHALLOW CLONE), DROP TABLE, MERGE INTO, UPDATE, DELETE FROM, INSERT INTO and
+    OVERWRITE, TRUNCATE, OPTIMIZE, REORG, VACUUM, RESTORE, DESCRIBE, SHOW, CONVERT TO, ALTER TABLE, COMMENT ON and
+    `table_changes(...)` are this library's operations, and so are Iceberg's procedures, `CALL
+    system.rewrite_data_files('db.t')`: docs/sql.md has them all. A statement that names none of its tables is Spark's.
 
     Raises ExpressionError that names the line and column, InvalidArgumentError without a session, TableNotFoundError,
     Spark's own errors, and those of the operation that the statement runs: see the methods of Table of the same names.

@@ -12,7 +12,7 @@ from boathouse.api.sql_columns import nothing
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.errors import InvalidArgumentError
-from boathouse.expr.identifiers import dotted, quote
+from boathouse.expr.identifiers import dotted, quote, text_literal
 from boathouse.expr.other_statements import CommentOn, Refresh, ShowCreate, ShowPartitions
 from boathouse.table.features import Clustering
 from boathouse.types import Field
@@ -46,23 +46,20 @@ def _lines(name: str, table: Table, located: bool) -> Iterator[str]:
     if clustered is not None and clustered.columns:
         yield f"CLUSTER BY ({', '.join(dotted(path) for path in clustered.columns)})"
     if located:
-        yield f"LOCATION {_text(table.uri)}"
+        yield f"LOCATION {text_literal(table.uri)}"
     comment = snapshot.detail().get("description") or table.properties.get("comment")
     if comment:
-        yield f"COMMENT {_text(str(comment))}"
+        yield f"COMMENT {text_literal(str(comment))}"
     kept = {k: v for k, v in sorted(table.properties.items()) if not k.startswith(_COMPUTED)}
     if kept:
-        yield "TBLPROPERTIES (\n" + ",\n".join(f"  {_text(k)} = {_text(v)}" for k, v in kept.items()) + ")"
+        yield (
+            "TBLPROPERTIES (\n" + ",\n".join(f"  {text_literal(k)} = {text_literal(v)}" for k, v in kept.items()) + ")"
+        )
 
 
 def _column(f: Field, made: str | None) -> str:
     parts = [quote(f.name), str(f.type), None if f.nullable else "NOT NULL", made]
-    return " ".join(p for p in (*parts, None if f.doc is None else f"COMMENT {_text(f.doc)}") if p is not None)
-
-
-def _text(value: str) -> str:
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
+    return " ".join(p for p in (*parts, None if f.doc is None else f"COMMENT {text_literal(f.doc)}") if p is not None)
 
 
 def partitions(tables: Tables, s: ShowPartitions) -> Any:

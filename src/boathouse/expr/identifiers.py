@@ -1,4 +1,4 @@
-"""Identifiers in SQL text."""
+"""Identifiers and texts in SQL."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ def quote(name: str) -> str:
     """`name` as an identifier: bare if it is a plain word, else in backticks."""
     plain = name.isascii() and name.isidentifier() and name.lower() not in _RESERVED
     return name if plain else "`" + name.replace("`", "``") + "`"
+
+
+def text_literal(value: str) -> str:
+    """`value` as a string of Spark's SQL, in single quotes."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\0", "\\0")
+    return f"'{escaped}'"
 
 
 def dotted(path: Iterable[str]) -> str:

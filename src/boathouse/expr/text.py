@@ -14,6 +14,7 @@ from boathouse import types as T
 from boathouse.bits.floats import format_float, to_float32
 from boathouse.bits.zones import Zone, zone
 from boathouse.errors import InvalidArgumentError
+from boathouse.expr.identifiers import text_literal
 
 DAY_US = 86_400_000_000
 UNITS_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -223,10 +224,7 @@ def _int(value: object) -> int:
 
 
 def _text_literal(value: object) -> str:
-    if not isinstance(value, str):
-        return str(value)
-    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n").replace("\0", "\\0")
-    return f"'{escaped}'"
+    return text_literal(value) if isinstance(value, str) else str(value)
 
 
 def _float_literal(value: float, bits: int) -> str:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pyspark.errors import PySparkException
+from pyspark.sql import types as S
 
 from boathouse.engines.spark.schema import to_spark
 from boathouse.errors import AlreadyExistsError, BoathouseError, TableNotFoundError
+from boathouse.expr.identifiers import quote, text_literal
 from boathouse.types import Field
 
 PROVIDER: Final = "boathouse"
@@ -58,8 +60,12 @@ def register(spark: Any, name: str, location: str | None, fields: Iterable[Field
     Raises TableNotFoundError for a database that is not there, AlreadyExistsError for a name that is taken and for a
     managed table whose folder is not empty, and Spark's other errors.
     """
+    columns = ", ".join(f"{quote(f.name)} {_ddl(f.dataType)}" for f in to_spark(fields))
+    said = "" if location is None else f" LOCATION {text_literal(location)}"
+    said += "" if comment is None else f" COMMENT {text_literal(comment)}"
     try:
-        spark.catalog.createTable(name, location, PROVIDER, to_spark(fields), comment or "")
+        # The catalog's own method reads the table at once, on Connect.
+        spark.sql(f"CREATE TABLE {name} ({columns}) USING {PROVIDER}{said}").collect()
     except PySparkException as error:
         if (known := _known(error, name)) is None:
             raise
@@ -83,6 +89,17 @@ def _known(error: PySparkException, name: str) -> BoathouseError | None:
             advice="say LOCATION and this path: a table there gets the name again; or remove the folder",
         )
     return None
+
+
+def _ddl(type: S.DataType) -> str:
+    match type:
+        case S.StructType():
+            return f"struct<{', '.join(f'{quote(f.name)}: {_ddl(f.dataType)}' for f in type)}>"
+        case S.ArrayType():
+            return f"array<{_ddl(type.elementType)}>"
+        case S.MapType():
+            return f"map<{_ddl(type.keyType)}, {_ddl(type.valueType)}>"
+    return type.simpleString()
 
 
 def _plain(part: str) -> str:
