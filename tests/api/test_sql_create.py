@@ -37,6 +37,10 @@ def run(spark, database):
     return rows
 
 
+def names(spark) -> list[str]:
+    return sorted(r.tableName for r in spark.sql("SHOW TABLES IN made").collect() if not r.isTemporary)
+
+
 def described(spark, name: str) -> dict[str, str]:
     (row,) = spark.sql(f"SHOW TABLE EXTENDED IN made LIKE '{name}'").collect()
     return dict(line.split(": ", 1) for line in row["information"].splitlines() if ": " in line)
@@ -100,7 +104,7 @@ def test_a_table_that_is_there_gets_a_name(spark, run, tmp_path, format):
         run(f"CREATE TABLE made.c USING {format} LOCATION '{path}' AS SELECT 1 AS id")
     with pytest.raises(errors.AlreadyExistsError, match="taken"):
         run(f"CREATE TABLE made.a (id bigint) USING {format} LOCATION '{path}2'")
-    assert [r[1] for r in run("SHOW TABLES IN made")] == ["a", "b"]
+    assert names(spark) == ["a", "b"]
     run(f"CREATE OR REPLACE TABLE made.c (x int) USING {format} LOCATION '{path}'")
     assert bh.open(path).schema.names == ("x",) and bh.open(path).count() == 0
 
@@ -121,7 +125,7 @@ def test_a_failure_leaves_neither_a_table_nor_a_name(spark, run, database, tmp_p
     ):
         with pytest.raises(error):
             run(f"CREATE TABLE made.bad {text}")
-        assert run("SHOW TABLES IN made") == [], text
+        assert names(spark) == [], text
         assert not os.path.exists(f"{database}/bad") and not (tmp_path / "out" / "_delta_log").exists(), text
     with pytest.raises(errors.TableNotFoundError, match="database"):
         run(f"CREATE TABLE nowhere.bad (id bigint) USING delta {place}")
@@ -259,7 +263,7 @@ def test_tables_at_paths(spark, run, tmp_path, format):
     assert run(f"SELECT * FROM {t}") == [(5,)]
     with pytest.raises(errors.InvalidArgumentError, match="USING"):
         run(f"CREATE OR REPLACE TABLE {t} (id bigint) USING {next(f for f in REAL if f != format)}")
-    assert run("SHOW TABLES IN made") == []
+    assert names(spark) == []
 
 
 @pytest.fixture

@@ -129,6 +129,8 @@ def test_names_are_changed(run, tmp_path, format):
         run("ALTER TABLE told.m RENAME TO told.n")
         assert run("SELECT * FROM told.n") == [(1,)]
     run("REFRESH TABLE told.f")
+    with pytest.raises(errors.UnsupportedFeatureError, match="no name to be changed"):
+        run(f"ALTER TABLE {format}.`{tmp_path / 'e'}` RENAME TO told.g")
 
 
 def test_namespaces_of_a_catalog(spark, run, tmp_path, monkeypatch):
