@@ -39,7 +39,7 @@ OPERATIONS = (
     "tables of catalogs created, renamed and dropped", "views", "vacuum",
     "expiry of versions", "removal of orphan files", "external manifest store", "computed columns and limits",
     "queries of DuckDB and polars", "random access", "conditions by indices", "nearest neighbours", "restore",
-    "shallow clone", "blobs read lazily", "indices",
+    "shallow clone", "blobs read lazily", "blobs written", "indices",
     "convert a folder of Parquet files in place",
     "data files added in place", "snapshot of a folder of Parquet files", "changelog views",
     "rewrite of paths",

@@ -10,11 +10,14 @@ import pytest
 
 import boathouse as bh
 from boathouse.errors import (
+    BoathouseError,
     ColumnNotFoundError,
     CorruptTableError,
+    ExpressionError,
     ForeignPathError,
     InvalidArgumentError,
     MissingFileError,
+    SchemaMismatchError,
     UnsupportedFeatureError,
 )
 from boathouse.lance.blobs import LanceBlobs
@@ -156,33 +159,233 @@ def test_clones_and_branches_find_them(kit, tmp_path):
         assert read(t.take_blobs("b", range(7))) == VALUES
 
 
+def ours(kit) -> dict[int, bytes | None]:
+    """The bytes by id, as we read them."""
+    t = kit.open()
+    ids = t.scan(columns=["id"]).to_arrow().column("id").to_pylist()
+    return dict(zip(ids, read(t.take_blobs("b", range(len(ids))))))
+
+
+def plain(rows) -> pa.Table:
+    """Rows as they are given: bytes."""
+    return pa.table({"id": pa.array(rows, pa.int64()), "b": pa.array(list(rows.values()), pa.binary())})
+
+
+class Blobs:
+    """A table of blobs, and what it should hold."""
+
+    def __init__(self, kit, version: str, **options) -> None:
+        made(kit, version, max_rows_per_file=4, **options)
+        self.kit, self.rows = kit, dict(enumerate(VALUES))
+
+    def check(self, changes=(), gone=()) -> None:
+        self.rows |= dict(changes)
+        for id in gone:
+            del self.rows[id]
+        self.kit.dataset().validate()
+        assert ours(self.kit) == self.rows == pylances(self.kit)
+
+
 @pytest.mark.spec("L-126")
-@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.feature("blobs written", format="lance")
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 @pytest.mark.parametrize("stable", [False, True], ids=["", "stable"])
-def test_no_operation_loses_them(kit, version, stable):
-    """What would write them again is refused, and changes nothing; all else leaves them where they are."""
-    made(kit, version, max_rows_per_file=4, enable_stable_row_ids=stable)
-    t, before, files = kit.open(), pylances(kit), kit.files()
-    for write in (
-        lambda: t.update({"id": "id + 100"}, where="id = 3"),
-        lambda: t.upsert(t.take([3]), on="id"),
-        lambda: t.append(t.take([3])),
-        lambda: t.optimize(sort_by=["id"]),
-        t.optimize,
-    ):
-        with pytest.raises(UnsupportedFeatureError, match="blob"):
-            write()
-        assert kit.files() == files and pylances(kit) == before
+def test_every_operation_keeps_them(kit, version, stable):
+    blobs, t = Blobs(kit, version, enable_stable_row_ids=stable), kit.open()
+    fresh = {10: b"new", 11: None, 12: b"", 13: b"L" * 4_200_000, 14: b"m" * 70_000}
+    t.append(plain(fresh))
+    blobs.check(fresh)
+    t.update({"id": "id + 100"}, where="id >= 3 and id < 6 or id = 1")
+    blobs.check({i + 100: blobs.rows[i] for i in (1, 3, 4, 5)}, (1, 3, 4, 5))
+    t.update({"b": "X'0102'"}, where="id = 104 or id = 11")
+    t.update({"b": "null"}, where="b.size > 70000 and id < 100")
+    blobs.check({104: b"\1\2", 11: b"\1\2", 13: None})
+    t.upsert(plain({6: b"merged", 50: b"inserted", 51: None}), on="id")
+    blobs.check({6: b"merged", 50: b"inserted", 51: None})
+    source = pa.table({"k": pa.array([103, 52], pa.int64()), "b": [b"S", b"T"], "c": [b"S", b"T"]})
+    clauses = t.merge(source, on="target.id = source.k and source.b < X'FF'")
+    clauses = clauses.when_matched_update({"id": "source.k + 1000"})
+    clauses.when_not_matched_insert({"id": "source.k", "b": "concat(source.c, X'FF')"}).execute()
+    blobs.check({1103: blobs.rows[103], 52: b"T\xff"}, (103,))
+    t.delete("id = 50")
+    t.optimize()
+    blobs.check(gone=(50,))
+    assert len(kit.dataset().get_fragments()) == 1
+    t.optimize(sort_by=["id"])
     t.add_columns({"twice": "id * 2"})
-    t.rename_column("id", "n")
-    t.delete("n = 4")
-    t.set_properties({"x": "1"})
-    t.rename_column("n", "id")
-    del before[4]
-    assert pylances(kit) == before
-    assert dict(zip(before, read(kit.open().take_blobs("b", range(6))))) == before
+    t.rename_column("twice", "n")
+    t.drop_column("n")
+    blobs.check()
+    kit.dataset().optimize.compact_files()
+    kit.dataset().insert(plain_of_pylance(version, {60: b"theirs"}))
+    kit.dataset().delete("id = 52")
+    t.optimize()
+    blobs.check({60: b"theirs"}, (52,))
     t.restore(1)
     assert pylances(kit) == dict(enumerate(VALUES))
+
+
+def plain_of_pylance(version: str, rows) -> pa.Table:
+    ids = pa.array(rows, pa.int64())
+    if version == "2.2":
+        return pa.table({"id": ids, "b": blob.blob_array(list(rows.values()))}, schema=V2)
+    return pa.table({"id": ids, "b": pa.array(list(rows.values()), pa.large_binary())}, schema=V1)
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_an_overwrite_keeps_the_kind_of_column(kit, version):
+    blobs = Blobs(kit, version)
+    bh.write(plain({1: b"over", 2: None}), kit.uri, mode="overwrite")
+    blobs.rows = {}
+    blobs.check({1: b"over", 2: None})
+    bh.write(plain({2: b"x"}), kit.uri, mode="overwrite", where="id = 2")
+    blobs.check({2: b"x"})
+    kit.open().append(plain({3: b"y"}).append_column("z", pa.array([1])), merge_schema=True)
+    assert ours(kit)[3] == b"y"
+
+
+def test_pylances_own_values_are_taken(kit):
+    blobs = Blobs(kit, "2.2")
+    kit.open().append(plain_of_pylance("2.2", {20: b"a", 21: None, 22: b""}))
+    blobs.check({20: b"a", 21: None, 22: b""})
+
+
+def test_where_they_are_stored(kit):
+    """As pylance stores them: by their size, and by what the field says of sizes."""
+    sizes = [1 << 16, (1 << 16) + 1, 4 << 20, (4 << 20) + 1, 70_000]
+    rows = {i: bytes([i]) * size for i, size in enumerate(sizes)}
+
+    def stored() -> list[tuple[int, ...]]:
+        found = kit.dataset().to_table(filter="id >= 0").column("b").to_pylist()
+        return [(b["kind"], b["blob_id"], b["position"], b["size"]) for b in found]
+
+    kit.pylance(plain_of_pylance("2.2", rows), data_storage_version="2.2")
+    wanted = stored()
+    kit.open().delete("true")
+    kit.open().append(plain(rows))
+    assert stored() == wanted == [(0, 0, 0, sizes[0]), (1, 1, 0, sizes[1]), (1, 1, sizes[1], sizes[2]),
+                                  (2, 2, 0, sizes[3]), (1, 1, sizes[1] + sizes[2], sizes[4])]  # fmt: skip
+    limits = {"inline_size_threshold": 15, "dedicated_size_threshold": 50, "pack_file_size_threshold": 60}
+    schema = pa.schema([("id", pa.int64()), blob.blob_field("b", **limits)])
+    few = [b"a" * 10, b"b" * 20, b"c" * 40, b"d" * 80, b"e" * 30]
+    for value in (None, few):
+        ids = pa.array(range(len(few)), pa.int64())
+        if value is None:
+            kit.pylance(pa.table({"id": ids, "b": blob.blob_array(few)}, schema=schema), mode="overwrite")
+            wanted = stored()
+        else:
+            kit.open().delete("true")
+            kit.open().append(plain(dict(enumerate(few))))
+            assert stored() == wanted and {kind for kind, *_ in wanted} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+@pytest.mark.parametrize("rows", [3000, 70_000])
+def test_many_small_ones(kit, version, rows):
+    """More than a page, or chunk, of descriptors; some pages have nulls, others nothing else."""
+    blobs = Blobs(kit, version)
+    small = {1000 + i: None if i % 7 == 0 or i < rows // 3 else str(i).encode() for i in range(rows)}
+    kit.open().append(plain(small))
+    kit.open().delete("id < 7")
+    kit.open().optimize()
+    found = kit.dataset().read_blobs("b", indices=range(rows))
+    assert [value for _, value in found] == list(small.values())
+    some = [0, rows // 3, rows // 2, rows - 1]
+    assert read(kit.open().take_blobs("b", some)) == [list(small.values())[i] for i in some]
+    assert blobs.kit.dataset().count_rows() == rows
+
+
+def test_files_of_others_stay_where_they_are(kit, tmp_path):
+    """A rewrite keeps the reference, as it is stored."""
+    made(kit, "2.2", VALUES[:1])
+    inside = tmp_path / "base" / "e.bin"
+    inside.parent.mkdir()
+    inside.write_bytes(b"external bytes")
+    kit.dataset().add_bases([lance.DatasetBasePath(str(inside.parent), name="base")])
+    values = [blob.Blob.from_uri(str(inside)), blob.Blob.from_uri(str(inside), 3, 5)]
+    made(kit, "2.2", values, mode="append", allow_external_blob_outside_bases=True)
+    t = kit.open()
+    t.update({"id": "id + 5"})
+    t.optimize()
+    assert sorted(read(t.take_blobs("b", range(3)))) == [b"", b"ernal", b"external bytes"]
+    assert sorted(read(kit.dataset().take_blobs("b", indices=range(3)))) == [b"", b"ernal", b"external bytes"]
+    assert sorted(b["kind"] for b in kit.dataset().to_table().column("b").to_pylist()) == [0, 3, 3]
+    for value in (blob.Blob.from_uri(str(inside)), b"x"):
+        rows = pa.table({"id": [1], "b": blob.blob_array([value])}, schema=V2)
+        if value == b"x":
+            t.append(rows)
+        else:
+            with pytest.raises(SchemaMismatchError, match="`b` has blobs in other files"):
+                t.append(rows)
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_what_is_no_blob_is_refused(kit, version):
+    made(kit, version)
+    t, files = kit.open(), kit.files()
+    rows, texts = t.take([3]), pa.table({"id": [1], "b": ["x"]})
+    own = {"boathouse:data": b"x", "boathouse:file": "file:///etc/hostname"}
+    forged = pa.table({"id": [1], "b": [{"position": 0, "size": 9, **own}]})
+    for write, error, message in (
+        (lambda: t.append(rows), SchemaMismatchError, "says where blobs are"),
+        (lambda: t.upsert(rows, on="id"), ExpressionError, "`b` has blobs"),
+        (lambda: t.append(texts), SchemaMismatchError, "the table has blobs: give binary"),
+        (lambda: t.append(forged), SchemaMismatchError, "a table's own blobs"),
+        (lambda: t.upsert(forged, on="id"), SchemaMismatchError, "a table's own blobs"),
+        (lambda: t.update({"b": "b.size"}), ExpressionError, "`b` has blobs, and b.size is bigint"),
+        (lambda: t.update({"b": "'x'"}), ExpressionError, "is string"),
+        (lambda: t.update({"id": "length(b)"}), ExpressionError, "text is needed"),
+        (lambda: t.delete("b = X'00'"), ExpressionError, "incompatible types"),
+    ):
+        with pytest.raises(error, match=message):
+            write()
+        assert kit.files() == files
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_a_write_that_fails_leaves_no_file(kit, version):
+    made(kit, version)
+    t, files = kit.open(), kit.files()
+
+    def batches():
+        yield from plain({9: b"z" * 5_000_000}).to_batches()
+        yield from plain({9: b"z" * 70_000}).to_batches()
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        t.append(pa.RecordBatchReader.from_batches(plain({}).schema, batches()))
+    assert kit.files() == files
+    other = pa.table({"id": [1]})
+    with kit.overtaken_by(lambda: kit.pylance(other, mode="overwrite")), pytest.raises(BoathouseError):
+        t.append(plain({9: b"z" * 5_000_000, 8: b"z" * 70_000}))
+    assert [f for f in kit.files() - files if f.endswith(".blob")] == []
+    assert kit.dataset().to_table() == other
+
+
+def test_a_file_that_lost_its_end(kit):
+    made(kit, "2.2")
+    packed = next(p for p in (kit.root / "data").rglob("1000*.blob"))
+    packed.write_bytes(packed.read_bytes()[:-1])
+    files = kit.files()
+    with pytest.raises(CorruptTableError, match="ends before"):
+        kit.open().update({"id": "id + 1"})
+    assert kit.files() == files
+
+
+def test_of_two_columns(kit):
+    """One may take the blobs of the other."""
+    schema = pa.schema([*V2, blob.blob_field("c")])
+    parts = {"b": blob.blob_array(VALUES), "c": blob.blob_array([b"c" * 80_000] * 7)}
+    kit.pylance(pa.table({"id": pa.array(range(7), pa.int64()), **parts}, schema=schema), data_storage_version="2.2")
+    kit.open().update({"c": "b", "b": "null"}, where="id % 2 = 1")
+    t = kit.open()
+    ids = t.scan(columns=["id"]).to_arrow().column("id").to_pylist()
+    for name, wanted in (
+        ("b", lambda i: None if i % 2 else VALUES[i]),
+        ("c", lambda i: VALUES[i] if i % 2 else b"c" * 80_000),
+    ):
+        assert read(t.take_blobs(name, range(7))) == [wanted(i) for i in ids]
+        assert read(kit.dataset().take_blobs(name, indices=range(7))) == [wanted(i) for i in ids]
 
 
 def test_what_is_asked_wrongly(kit):
@@ -204,3 +407,21 @@ def test_what_is_asked_wrongly(kit):
     assert small.read() == VALUES[2]
     with pytest.raises(MissingFileError):
         packed.read()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+def test_on_spark(kit, spark, version):
+    blobs, t = Blobs(kit, version), bh.open(kit.uri, spark=spark)
+    new = spark.createDataFrame(
+        [(6, bytearray(b"merged")), (50, bytearray(b"i" * 70_000)), (51, None)], "id bigint, b binary"
+    )
+    t.append(new.where("id > 50"))
+    t.merge(new, on="target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()
+    blobs.check({6: b"merged", 50: b"i" * 70_000, 51: None})
+    t.update({"b": "X'01'"}, where="id = 50")
+    t.update({"id": "id + 100"}, where="id = 3")
+    clauses = t.merge(new.where("id = 50"), on="target.id = source.id")
+    clauses.when_matched_update({"id": "source.id + 2", "b": "concat(source.b, X'FF')"}).execute()
+    t.optimize()
+    blobs.check({103: VALUES[3], 52: b"i" * 70_000 + b"\xff"}, (3, 50))

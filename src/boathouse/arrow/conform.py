@@ -16,6 +16,7 @@ from boathouse.arrow.schema import from_arrow_field, to_arrow_field, to_arrow_ty
 from boathouse.arrow.selection import take
 from boathouse.bits.names import Names
 from boathouse.errors import SchemaMismatchError, UnsupportedTypeError
+from boathouse.types import blobs
 
 _DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 _NAIVE = "declare its zone: cast it to a timestamp with a zone"
@@ -146,6 +147,8 @@ def _convert(array: pa.Array, source: T.DataType, to: T.DataType, path: str, pro
     if isinstance(source, T.NullType):
         return pa.nulls(len(array), arrow)
     match source, to:
+        case (_, T.StructType(fields)) if blobs.is_written(to):
+            return _blob(array, source, fields, arrow, path, problems)
         case (T.StructType(), T.StructType(fields)):
             return _struct(array, fields, path, problems)
         case (T.ListType() | T.FixedSizeListType(), T.ListType(element)):
@@ -225,6 +228,39 @@ def _struct(array: pa.Array, fields: tuple[T.Field, ...], path: str, problems: _
         # Without fields, only the struct array has the number of rows.
         return array
     return pa.StructArray.from_arrays(made, fields=arrow, mask=None if present is None else pc.invert(present))
+
+
+_LOGICAL_BLOB = frozenset(("data", "uri", "position", "size"))
+
+
+def _blob(
+    array: pa.Array,
+    source: T.DataType,
+    fields: tuple[T.Field, ...],
+    arrow: pa.DataType,
+    path: str,
+    problems: _Problems,
+) -> pa.Array:
+    """Bytes, a struct that may have them as `data` (pylance's blobs), or a blob that is in the table."""
+    if blobs.is_written(source):
+        return _struct(array, fields, path, problems)
+    data, missing = array, _nulls(array)
+    if isinstance(source, T.StructType):
+        names = [f.name for f in source.fields]
+        if "data" not in names or not _LOGICAL_BLOB.issuperset(names):
+            problems.append(f"`{path}` says where blobs are, and has not their bytes: read them by take_blobs()")
+            return array
+        parts = dict(zip(names, members(array), strict=True))
+        if "uri" in parts and parts["uri"].null_count < len(array):
+            problems.append(f"`{path}` has blobs in other files (`uri`), which are not written: give their bytes")
+            return array
+        data = parts["data"]
+    elif not isinstance(source, T.BinaryType):
+        problems.append(f"`{path}` is {source}, but the table has blobs: give binary values")
+        return array
+    values = {blobs.DATA: data.cast(pa.binary())}
+    parts_of = [values.get(f.name, pa.nulls(len(array), arrow.field(i).type)) for i, f in enumerate(fields)]
+    return pa.StructArray.from_arrays(parts_of, fields=list(arrow), mask=missing)
 
 
 def _list(array: pa.Array, element: T.Field, arrow: pa.DataType, path: str, problems: _Problems) -> pa.Array:

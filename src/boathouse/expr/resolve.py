@@ -44,8 +44,9 @@ from boathouse.expr.tree import (
     Or,
     Path,
 )
-from boathouse.expr.values import Stored
+from boathouse.expr.values import Stored, as_blob
 from boathouse.expr.zoned import UTC, depends_on_zone, in_zone
+from boathouse.types import blobs
 from boathouse.types.data_types import children
 
 
@@ -161,6 +162,8 @@ def _bind(e: Expr, schema: T.Schema) -> Expr:
 
 
 def _stored(e: Expr, to: T.DataType, column: str, needs: tuple[Path, ...]) -> Expr:
+    if blobs.is_written(to):
+        return _blob(e, to, column)
     if e.type is None or not can_cast(e.type, to):
         advice = EXTRACT if isinstance(e.type, T.VariantType) else f"give a value of {to}"
         raise ExpressionError(f"`{column}` is {to}, and {e} is {e.type}, which cannot be cast to it", advice=advice)
@@ -170,6 +173,15 @@ def _stored(e: Expr, to: T.DataType, column: str, needs: tuple[Path, ...]) -> Ex
             f"`{column}` is set to {e}, whose structs lack `{'`, `'.join(lacking)}`, which is not null by default",
             advice="give the field a value",
         )
+    return cast_to(e, to)
+
+
+def _blob(e: Expr, to: T.DataType, column: str) -> Expr:
+    if isinstance(e.type, T.BinaryType):
+        made = as_blob(e, to, lambda f: Literal(None, type=f.type))
+        return cast_to(_function(made, made.name, list(made.args)), to)
+    if str(e.type) != str(to) and not isinstance(e.type, T.NullType):
+        raise ExpressionError(f"`{column}` has blobs, and {e} is {e.type}", advice="give a binary value")
     return cast_to(e, to)
 
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from boathouse.expr.parse import parse
-from boathouse.expr.tree import Case, Column, Expr, Literal, Path, columns, rebuild
-from boathouse.types import NULL, DataType
+from boathouse.expr.tree import Case, Column, Expr, Function, Literal, Path, columns, rebuild
+from boathouse.types import NULL, STRING, DataType, Field, StructType
+from boathouse.types.blobs import DATA
 
 Sql = str
 Value = Sql | Expr
@@ -74,6 +75,18 @@ def stages(let: Sequence[tuple[str, Value]]) -> list[list[tuple[str, Value]]]:
 def nothing(type: DataType = NULL) -> Expr:
     """NULL."""
     return Literal(None, type=type)
+
+
+def as_blob(value: Expr, to: DataType, absent: Callable[[Field], Expr]) -> Function:
+    """Bytes as a blob in the rows of a write, with `absent` in place of what the table stores of one."""
+    assert isinstance(to, StructType)
+    pairs = ((f.name, value if f.name == DATA else absent(f)) for f in to.fields)
+    return Function("named_struct", tuple(e for n, v in pairs for e in (Literal(n, type=STRING), v)))
+
+
+def is_blob(value: Expr) -> bool:
+    """Whether it was made by `as_blob`."""
+    return isinstance(value, Function) and any(isinstance(arg, Literal) and arg.value == DATA for arg in value.args)
 
 
 def chosen(applies: Sequence[Column], values: Sequence[Expr | None]) -> Expr:

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from dataclasses import dataclass, replace
+from typing import Any, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedFeatureError
+from boathouse.lance.blob_rows import DEDICATED, EXTERNAL, INLINE, PACKED, beside
 from boathouse.lance.file.schema import Node, tree
 from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.paths import DATA, base_uri, data_uri
@@ -18,11 +19,7 @@ from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import absolute, join
 from boathouse.table.features.blobs import Span
 from boathouse.table.features.random_access import Numbers
-
-_INLINE: Final = 0
-_PACKED: Final = 1
-_DEDICATED: Final = 2
-_EXTERNAL: Final = 3
+from boathouse.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +27,12 @@ class LanceBlobs:
     """See `table.features.Blobs`."""
 
     snapshot: LanceSnapshot
+
+    def for_rows(self) -> Snapshot:
+        snapshot = self.snapshot
+        if not snapshot.for_rows and any(Node(f).is_blob for f in snapshot.manifest.fields):
+            snapshot = replace(snapshot, for_rows=True)
+        return cast("Snapshot", snapshot)
 
     def check(self, column: str) -> None:
         self._field(column)
@@ -59,16 +62,16 @@ class LanceBlobs:
         return None if found is None else data_uri(self.snapshot.manifest, found, self.snapshot.location.uri)
 
     def _span(self, file: str | None, stored: Mapping[str, Any]) -> Span | None:
-        root, kind = self.snapshot.location.uri, stored.get("kind", _INLINE)
+        root, kind = self.snapshot.location.uri, stored.get("kind", INLINE)
         position, size = stored["position"], stored["size"]
         if file is None:
             raise CorruptTableError("a blob in a fragment without a file of its column", where=root)
-        if kind == _INLINE:
+        if kind == INLINE:
             null = "kind" not in stored and not size and position  # so do files of 2.0 store it
             return None if null else Span(file, position, size)
-        if kind in (_PACKED, _DEDICATED):
-            return Span(join(file.removesuffix(".lance"), f"{stored['blob_id']:032b}"[::-1] + ".blob"), position, size)
-        if kind == _EXTERNAL:
+        if kind in (PACKED, DEDICATED):
+            return Span(beside(file, stored["blob_id"]), position, size)
+        if kind == EXTERNAL:
             return Span(self._external(stored["blob_uri"], stored["blob_id"]), position, size or None)
         raise UnsupportedFeatureError(f"blobs of kind {kind}", where=root, advice="use the pylance library for them")
 

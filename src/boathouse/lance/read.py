@@ -22,6 +22,7 @@ from boathouse.bits.roaring import EMPTY, Bitmap
 from boathouse.compute.evaluate import mask
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import columns as columns_of
+from boathouse.lance.blob_rows import with_files
 from boathouse.lance.file.columns import naming
 from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
@@ -232,8 +233,15 @@ class _Fragment:
         found: dict[str, list[tuple[Node, pa.ChunkedArray]]] = {}
         for i, held in by_part.items():
             for (name, node), column in zip(held, tables[i].columns):
-                found.setdefault(name, []).append((node, column))
+                found.setdefault(name, []).append((node, self._blobs(name, i, column) if node.is_blob else column))
         return {c.name: self._column(c, found.get(c.name, ()), count) for c in columns}
+
+    def _blobs(self, name: str, part: int, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """With the files that have their bytes, if the rows are read to be written again."""
+        wanted = self.types[name]
+        if wanted.num_fields == column.type.num_fields:
+            return column
+        return with_files(column, wanted, self.unit["parts"][part]["path"], self.parts.file(part).version)
 
     def _column(self, column: ReadColumn, parts: Sequence[tuple[Node, pa.ChunkedArray]], count: int) -> pa.Array:
         if not parts:

@@ -19,6 +19,7 @@ from boathouse.lance.file.fields import Dictionary
 from boathouse.lance.file.fields import Field as LanceField
 from boathouse.lance.file.schema import EXTENSION_NAME, JSON, Node, arrow_type, fields_of, leaf_type, logical_type, tree
 from boathouse.lance.options import BFLOAT16
+from boathouse.types.blobs import is_written, written
 
 SPELLING = "lance:logical_type"
 """Key of a Field's metadata: the logical type, where it is not the usual one of the plain type."""
@@ -35,6 +36,17 @@ def to_schema(fields: Sequence[LanceField], metadata: dict[str, bytes], *, where
             raise
         raise type(error)(error.message, where=where, advice=error.advice) from None
     return T.Schema(columns, {key: _text(value) for key, value in metadata.items()})
+
+
+def with_written_blobs(schema: T.Schema, fields: Sequence[LanceField]) -> T.Schema:
+    """The schema of the rows of a write, of the fields of `schema`."""
+    nodes = {node.name for node in tree(fields) if node.is_blob}
+    columns = (f.with_type(_written(f.type)) if f.name in nodes else f for f in schema)
+    return T.Schema(tuple(columns), schema.metadata)
+
+
+def _written(stored: T.DataType) -> T.DataType:
+    return written(stored) if isinstance(stored, T.StructType) and not is_written(stored) else stored
 
 
 def _field(node: Node, path: str) -> T.Field:
@@ -199,9 +211,17 @@ def fields_for(schema: T.Schema, present: Sequence[LanceField], *, where: str) -
     """The fields under which data of `schema` is written: the existing ones if they are equivalent, else new ones."""
     if present:
         now = to_schema(present, {}, where=where)
-        if [(f.name, str(f.type), f.nullable) for f in now] == [(f.name, str(f.type), f.nullable) for f in schema]:
+        blobs = {node.name for node in tree(present) if node.is_blob}
+        if len(now) == len(schema) and all(_same(a, b, a.name in blobs) for a, b in zip(now, schema, strict=True)):
             return tuple(present)
     return from_schema(schema)
+
+
+def _same(present: T.Field, given: T.Field, blob: bool) -> bool:
+    """Whether a field of the table is what is given; blobs are given as bytes, or as those of the rows of a write."""
+    if (present.name, present.nullable) != (given.name, given.nullable):
+        return False
+    return str(present.type) == str(given.type) or (blob and (given.type == T.BINARY or is_written(given.type)))
 
 
 def _text(value: bytes) -> str:

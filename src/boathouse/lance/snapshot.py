@@ -26,7 +26,7 @@ from boathouse.lance.manifests.names import store_name
 from boathouse.lance.manifests.versions import VersionFile, has_versions, list_versions, missing_version, recent
 from boathouse.lance.paths import data_uri, deletion_root, table_version, transaction_uri
 from boathouse.lance.refs import of_branch, of_main, read_ref
-from boathouse.lance.schema import to_schema
+from boathouse.lance.schema import to_schema, with_written_blobs
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import NEWEST, At, Location
@@ -49,7 +49,8 @@ CAPABILITIES: Final = Capabilities(partitions=False)
 @dataclass(frozen=True)
 class LanceSnapshot:
     """A parsed manifest. `identity` is the root: manifests contain no id of the table (see `newest`). `ref` is the tag
-    or branch by whose name it was opened, `tagged` whether it is a tag."""
+    or branch by whose name it was opened, `tagged` whether it is a tag. With `for_rows` blobs are those of the rows of
+    a write (`types.blobs`)."""
 
     context: TableContext = field(repr=False)
     file: VersionFile
@@ -57,6 +58,7 @@ class LanceSnapshot:
     ref: str | None = None
     tagged: bool = False
     replaced: str = ""
+    for_rows: bool = False
 
     format = "lance"
     capabilities: ClassVar[Capabilities] = CAPABILITIES
@@ -91,7 +93,8 @@ class LanceSnapshot:
 
     @cached_property
     def schema(self) -> Schema:
-        return to_schema(self.manifest.fields, self.manifest.schema_metadata, where=self.location.uri)
+        found = to_schema(self.manifest.fields, self.manifest.schema_metadata, where=self.location.uri)
+        return with_written_blobs(found, self.manifest.fields) if self.for_rows else found
 
     @property
     def partitioning(self) -> Partitioning:
@@ -234,7 +237,7 @@ def newest(snapshot: S, put: Attempt | None = None) -> S:
     if not listed:
         raise _no_table(context.location)
     if same_file(listed[0], snapshot.file):
-        return snapshot
+        return replace(snapshot, for_rows=False) if snapshot.for_rows else snapshot
     made = _put_on(snapshot, put, listed)
     if made is not None:
         return made

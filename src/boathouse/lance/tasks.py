@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from boathouse.bits import system
 from boathouse.errors import BoathouseError, SchemaMismatchError
+from boathouse.lance.blob_writer import BlobWriter
 from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.schema import arrow_schema, tree
 from boathouse.lance.file.storable import check_storable
@@ -49,10 +50,11 @@ class _Closed:
     uri: str
     summary: FileSummary
     row_ids: bytes | None
+    beside: tuple[str, ...] = ()
 
     @property
     def paths(self) -> tuple[str, ...]:
-        return (self.uri,)
+        return (self.uri, *self.beside)
 
 
 class LanceFiles:
@@ -101,24 +103,34 @@ class LanceFileWriter:
         self._sink = context.files.open_output(self.uri)
         self._schema = arrow_schema(fields)
         self._writer = LanceWriter(self._sink, self._schema, fields, version=context.options[VERSION])
+        self._blobs = BlobWriter(context.files, self.uri, context.options[VERSION], self._writer)
+        self._blob_columns = {i: node for i, node in enumerate(tree(fields)) if node.is_blob}
         self._bytes = 0
         self._ids: list[pa.Array] = []
 
     @property
     def bytes_written(self) -> int:
-        return self._bytes
+        """Files beside this one do not count: those who compact see the sizes of data files."""
+        return self._bytes + (self._writer.size if self._blob_columns else 0)
 
     def write(self, batch: pa.RecordBatch) -> None:
         if self.context.carried:
             self._ids.append(batch.columns[-1])
             batch = batch.select(self._schema.names)
         try:
+            batch = self._without_bytes(batch)
             self._writer.write(self._spelt(batch))
         except pa.ArrowException as error:
             raise SchemaMismatchError(
                 f"rows that the table's types cannot represent: {error}", where=self.uri
             ) from error
         self._bytes += batch.nbytes
+
+    def _without_bytes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Blobs as the file stores them; their bytes are written."""
+        for i, node in self._blob_columns.items():
+            batch = batch.set_column(i, node.name, self._blobs.stored(node, batch.column(i)))
+        return batch
 
     def _spelt(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Plain columns as dictionaries if the table has them; other representations are cast by the writer."""
@@ -131,11 +143,13 @@ class LanceFileWriter:
         return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
     def close(self) -> _Closed:
+        self._blobs.close()
         summary = self._writer.close()
         self._sink.close()
-        return _Closed(self.uri, summary, _encoded(self._ids))
+        return _Closed(self.uri, summary, _encoded(self._ids), tuple(self._blobs.paths))
 
     def abort(self) -> None:
+        self._blobs.abort()
         with suppress(BoathouseError, OSError, pa.ArrowException):
             self._sink.close()
         with suppress(BoathouseError, OSError, pa.ArrowException):

@@ -9,6 +9,7 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.file.fields import Field as LanceField
 from boathouse.lance.file.fields import SchemaMessage
+from boathouse.lance.file.schema import Node
 from boathouse.lance.manifests.features import has_stable_row_ids
 from boathouse.lance.options import FIELDS, VERSION
 from boathouse.lance.paths import DATA, table_version
@@ -61,4 +62,5 @@ def write_context(
         target_rows=TARGET_ROWS,
         takes_codec=False,
         options={FIELDS: SchemaMessage(fields=tuple(fields)).encode(), VERSION: version},
+        beside=any(Node(field).is_blob for field in fields),
     )

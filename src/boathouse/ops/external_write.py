@@ -17,5 +17,5 @@ def begin(handle: Handle, engine: Engine, write: Write, options: WriteOptions = 
     handle.check_writable()
     if already_applied(handle.snapshot, options) is not None:
         return None
-    plan = write.plan(Start(handle.snapshot, engine, options, new_write_id(), handle.zone))
+    plan = write.plan(Start.of(handle.snapshot, engine, options, new_write_id(), handle.zone))
     return next(w for w in plan.work if isinstance(w, RowWork))

@@ -102,6 +102,9 @@ def sweep(context: WriteContext) -> None:
 def _remove(uris: Iterable[str], context: WriteContext) -> None:
     for uri in uris:
         with suppress(BoathouseError, OSError):
+            for other in context.files.named(uri.rpartition(".")[0], "") if context.beside else ():
+                context.files.delete(other)
+        with suppress(BoathouseError, OSError):
             context.files.delete(uri)
 
 

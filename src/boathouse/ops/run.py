@@ -75,7 +75,7 @@ def _one_commit(
         if skipped is not None:
             done.discard()
             return snapshot, WriteResult(write.operation, None, skipped=skipped), None
-        planned = _plan(write, Start(snapshot, engine, options, write_id, handle.zone), done)
+        planned = _plan(write, Start.of(snapshot, engine, options, write_id, handle.zone), done)
         if planned is None:
             error = error or _layout_changed(handle)
             break

@@ -15,7 +15,7 @@ import pyarrow as pa
 from boathouse import registry
 from boathouse.arrow.conform import conform
 from boathouse.arrow.schema import to_arrow
-from boathouse.errors import ExpressionError, UnsupportedFeatureError
+from boathouse.errors import ExpressionError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.ops.options import WriteOptions
@@ -24,9 +24,11 @@ from boathouse.ops.schema.dependents import check_unnamed
 from boathouse.table.change import Change, Operation, ReadSet
 from boathouse.table.edits import Edit, SchemaEdit, SetTransaction, SetType
 from boathouse.table.engine import Engine, Rel, Spread
+from boathouse.table.features import Blobs
 from boathouse.table.snapshot import Snapshot, Target
 from boathouse.table.tasks import RowCondition, Rule, WriteContext
 from boathouse.types import Schema
+from boathouse.types.blobs import is_written
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,12 @@ class Start:
     write_id: str
     zone: str | None
 
+    @staticmethod
+    def of(snapshot: Snapshot, engine: Engine, options: WriteOptions, write_id: str, zone: str | None) -> Start:
+        """Planned from a version, whose rows have what is written of their blobs."""
+        blobs = snapshot.offers(Blobs)
+        return Start(snapshot if blobs is None else blobs.for_rows(), engine, options, write_id, zone)
+
     def evolved(self, edits: Sequence[SchemaEdit]) -> Snapshot:
         """The snapshot under its future schema.
 
@@ -255,11 +263,18 @@ def new_change(
 
 def row_work(source: Source, context: WriteContext, fixed: bool = True) -> RowWork:
     """Work for these rows. Raises SchemaMismatchError if they cannot fit the table."""
+    check_given(source.schema)
     empty = to_arrow(source.schema).empty_table()
     for column in context.identities:
         empty = empty.append_column(column.name, pa.array([], pa.int64()))
     conform(empty, context.schema, context.directory, context.absent)
     return RowWork(source, context, spread_of(context), fixed)
+
+
+def check_given(schema: Schema) -> None:
+    """Raises SchemaMismatchError for a column that says, as rows of the table do, from which file a blob is copied."""
+    if own := [f.name for f in schema if is_written(f.type)]:
+        raise SchemaMismatchError(f"`{own[0]}` is of the type of a table's own blobs", advice="give binary values")
 
 
 def spread_of(context: WriteContext, moved: bool = True) -> Spread:

@@ -214,8 +214,9 @@ class WriteContext:
     updated, which files store as the format's reserved fields: each has the name of a metadata column. Rows to write
     have them after the table's own columns (`rows`); null: the row is new, or has changed. `positions_per`: a file of
     the places of deleted rows is for one data file, or for those of a partition. `order` is that of the rows in each
-    file; `distribution` is what the table says of how they meet in workers. `codec` is that of the
-    files of this write, None: as the table says; not every format takes one.
+    file; `distribution` is what the table says of how they meet in workers. `codec` is that of the files of this
+    write, None: as the table says; not every format takes one. `beside`: a file may have others in the folder of its
+    name without the suffix, which go with it.
     """
 
     format: str
@@ -242,6 +243,7 @@ class WriteContext:
     distribution: Distribution | None = None
     codec: str | None = None
     takes_codec: bool = True
+    beside: bool = False
 
     @property
     def rows(self) -> Schema:

@@ -9,9 +9,10 @@ from boathouse.engines.spark.read_schema import quoted
 from boathouse.engines.spark.schema import spark_type
 from boathouse.errors import ExpressionError
 from boathouse.expr.parse import parse
-from boathouse.expr.tree import Case, Cast, Comparison, Expr, Function, Literal, rebuild
-from boathouse.expr.values import Stored, Unread, Value, rewritten
+from boathouse.expr.tree import Case, Cast, Column, Comparison, Expr, Function, Literal, rebuild
+from boathouse.expr.values import Stored, Unread, Value, as_blob, is_blob, rewritten
 from boathouse.types import BINARY, STRING, DataType, FixedType, NullType, StructType, VariantType
+from boathouse.types.blobs import is_written
 from boathouse.types.data_types import children
 
 _OF_FIXED = re.compile(r"\bAS\s+FIXED\s*\(|::\s*FIXED\s*\(", re.IGNORECASE)
@@ -61,9 +62,20 @@ def _of_length(arg: Expr, to: FixedType, safe: bool) -> Expr:
 
 
 def _cast(value: Stored) -> Expr:
+    if is_written(value.to):
+        return _blob(value)
     if not _castable(value.to):
         return value.arg
     return Unread(f"CAST({value.arg} AS {spark_type(value.to, value.column).simpleString()})")
+
+
+def _blob(value: Stored) -> Expr:
+    """A column is a blob, or its rows are all of bytes, which are made blobs where they are written; another expression
+    gives bytes."""
+    given = parse(value.arg.sql) if isinstance(value.arg, Unread) else value.arg
+    if isinstance(given, Column) or is_blob(given) or (isinstance(given, Literal) and given.value is None):
+        return value.arg
+    return as_blob(value.arg, value.to, lambda f: Unread(f"CAST(NULL AS {spark_type(f.type, f.name).simpleString()})"))
 
 
 def _castable(type: DataType) -> bool:

@@ -58,7 +58,7 @@ def encode_leaf(leaf: Leaf, version: str = "2.2") -> EncodedPage:
     if pa.types.is_struct(kind):
         return _empty_struct(leaf, length)
     if pa.types.is_null(kind) or leaf.values.null_count == len(leaf.values):
-        return _absent(leaf, length)
+        return absent_page(leaf, length)
     if pa.types.is_dictionary(kind):
         return _mini_block(_dictionary_column(leaf), length, version)
     plain = plain_of(leaf.values)
@@ -72,7 +72,7 @@ def encode_leaf(leaf: Leaf, version: str = "2.2") -> EncodedPage:
         return constant
     # pylance fails on mini-blocks of lists of nulls, and zips them.
     if _mean_bytes(plain) >= FULL_ZIP_BYTES or isinstance(_bottom(plain), Nulls):
-        return _full_zip(leaf, plain, length)
+        return full_zip_page(leaf, plain, length)
     parts = _low_cardinality(leaf, plain) or _Parts(leaf, plain, integers=_packs(kind))
     return _mini_block(parts, length, version)
 
@@ -104,7 +104,7 @@ def _empty_struct(leaf: Leaf, length: int) -> EncodedPage:
     return EncodedPage([], m.PageLayout(constant=m.ConstantLayout(layers=(m.NULLABLE_ITEM,))), length)
 
 
-def _absent(leaf: Leaf, length: int) -> EncodedPage:
+def absent_page(leaf: Leaf, length: int) -> EncodedPage:
     """No values: only the levels define what is null and what is empty."""
     if leaf.layers == (m.NULLABLE_ITEM,):
         return EncodedPage([], m.PageLayout(constant=m.ConstantLayout(layers=leaf.layers)), length)
@@ -180,6 +180,11 @@ def _low_cardinality(leaf: Leaf, plain: Plain) -> _Parts | None:
         return None
     keys = keys.fill_null(0) if keys.null_count else keys
     return _Parts(leaf, plain_of(keys), integers=True, dictionary=plain_of(words))
+
+
+def mini_block_page(leaf: Leaf, values: Plain, length: int, version: str) -> EncodedPage:
+    """Values in chunks, as they are."""
+    return _mini_block(_Parts(leaf, values, integers=False), length, version)
 
 
 def _mini_block(parts: _Parts, length: int, version: str) -> EncodedPage:
@@ -306,7 +311,8 @@ def _control_words(leaf: Leaf) -> tuple[npt.NDArray[np.uint8], int, int]:
     return words.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :width], bits_rep, bits_def
 
 
-def _full_zip(leaf: Leaf, plain: Plain, length: int) -> EncodedPage:
+def full_zip_page(leaf: Leaf, plain: Plain, length: int) -> EncodedPage:
+    """The entries one after the other, each with its control word."""
     control, bits_rep, bits_def = _control_words(leaf)
     visible = np.ones(leaf.entries, np.bool_) if leaf.visible is None else leaf.visible
     layout = m.FullZipLayout(
@@ -380,4 +386,12 @@ def _zip_variable(
     return b"".join(out), sizes
 
 
-__all__ = ["EncodedPage", "TooLarge", "encode_leaf", "flat_encoding"]
+__all__ = [
+    "EncodedPage",
+    "TooLarge",
+    "absent_page",
+    "encode_leaf",
+    "flat_encoding",
+    "full_zip_page",
+    "mini_block_page",
+]

@@ -62,10 +62,15 @@ class ColumnMetadata(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class BlobColumn(Message):
+    inner: ColumnEncoding | None = nested(1, lambda: ColumnEncoding)
+
+
+@dataclass(frozen=True, kw_only=True)
 class ColumnEncoding(Message):
     values: Message | None = nested(1, Message, oneof="column")
     zone_index: Message | None = nested(2, Message, oneof="column")
-    blob: Message | None = nested(3, Message, oneof="column")
+    blob: BlobColumn | None = nested(3, BlobColumn, oneof="column")
 
 
 # --- 2.1 and 2.2 -----------------------------------------------------------------------------------

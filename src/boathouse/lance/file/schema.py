@@ -147,11 +147,6 @@ def tree(fields: Sequence[Field], *, where: str | None = None) -> tuple[Node, ..
     return tuple(node(f) for f in below[-1])
 
 
-def flatten(nodes: Sequence[Node]) -> tuple[Field, ...]:
-    """The fields of the trees, depth first."""
-    return tuple(n.field for top in nodes for n in top.walk())
-
-
 def arrow_type(node: Node) -> pa.DataType:
     """The Arrow type in which the column is read. Raises UnsupportedFeatureError naming an unknown type."""
     kind = node.logical_type

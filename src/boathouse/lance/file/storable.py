@@ -19,10 +19,18 @@ def check_storable(nodes: Iterable[Node], version: str, where: str | None = None
             where=where,
             advice="copy the rows into a new table, which has version 2.2",
         )
-    for node in (below for top in nodes for below in top.walk()):
+    tops = list(nodes)
+    for top in (node for node in tops if node.is_blob):
+        if (top.logical_type == "struct") != (version == "2.2"):
+            raise UnsupportedFeatureError(
+                f"`{top.name}`, a blob of another version, in a file of version {version}",
+                where=where,
+                advice="write into a new table, which has version 2.2",
+            )
+    for node in (below for top in tops if not top.is_blob for below in top.walk()):
         if node.is_blob or node.is_packed:
             raise UnsupportedFeatureError(
-                f"writing column `{node.name}` as a blob or packed struct",
+                f"writing `{node.name}` as a blob inside another column or as a packed struct",
                 where=where,
                 advice="drop the field metadata",
             )

@@ -7,7 +7,7 @@ metadata of the columns; the offset tables of columns and global buffers; a foot
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -17,9 +17,10 @@ from boathouse.bits.protobuf import Message
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.encode_array import encode_arrays
+from boathouse.lance.file.encode_blobs import blob_column_encoding, encode_descriptors, encode_pairs, stored_fields
 from boathouse.lance.file.encode_page import EncodedPage, TooLarge, encode_leaf
 from boathouse.lance.file.fields import Field, SchemaMessage
-from boathouse.lance.file.schema import Node, arrow_type, fields_of, flatten, tree
+from boathouse.lance.file.schema import Node, arrow_type, fields_of, tree
 from boathouse.lance.file.shred import shred
 from boathouse.lance.file.storable import check_storable
 
@@ -101,10 +102,7 @@ class LanceWriter:
 
     def _write_rows(self, column: _Column, array: pa.Array, first_row: int) -> None:
         try:
-            if self._version == "2.0":
-                pages = list(encode_arrays(column.node, array))
-            else:
-                pages = [encode_leaf(leaf, self._version) for leaf in shred(column.node, array)]
+            pages = self._pages(column.node, array)
         except TooLarge:
             if len(array) == 1:
                 raise UnsupportedFeatureError(
@@ -120,6 +118,12 @@ class LanceWriter:
             elif page.length:
                 done.append(self._write_page(page, first_row))
 
+    def _pages(self, node: Node, array: pa.Array) -> list[EncodedPage]:
+        if self._version == "2.0":
+            return [encode_pairs(array)] if node.is_blob else list(encode_arrays(node, array))
+        encode = encode_descriptors if node.is_blob else encode_leaf
+        return [encode(leaf, self._version) for leaf in shred(node, array)]
+
     def _write_page(self, page: EncodedPage, first_row: int) -> m.Page:
         kind = "encodings.ArrayEncoding" if self._version == "2.0" else "encodings21.PageLayout"
         url = f"/lance.{kind}"
@@ -131,6 +135,22 @@ class LanceWriter:
             encoding=_direct(url, page.layout.encode()),
             priority=first_row,
         )
+
+    def _encoding(self, node: Node) -> m.Encoding:
+        made = blob_column_encoding(self._version) if node.is_blob else m.ColumnEncoding(values=Message())
+        return _direct("/lance.encodings.ColumnEncoding", made.encode())
+
+    def write_bytes(self, pieces: Iterable[bytes]) -> int:
+        """Adds bytes that no column has, of a blob; where they begin."""
+        at = self._write_aligned(b"")
+        for piece in pieces:
+            self._write(piece)
+        return at
+
+    @property
+    def size(self) -> int:
+        """The bytes that are written so far; pages are later than their rows."""
+        return self._position
 
     def _write(self, data: bytes) -> int:
         at = self._position
@@ -152,18 +172,19 @@ class LanceWriter:
         for column in self._columns:
             self._flush(column, every=True)
             if self._version == "2.0" and self._rows:  # readers expect a page even if no list has an item
-                for done, page in zip(column.pages, encode_arrays(column.node, pa.array([], column.kind))):
+                for done, page in zip(column.pages, self._pages(column.node, pa.array([], column.kind))):
                     if not done:
                         done.append(self._write_page(page, 0))
         metadata = {k.decode(): v for k, v in (self._schema.metadata or {}).items()}
-        schema = SchemaMessage(fields=flatten(self._nodes), metadata=metadata)
+        schema = SchemaMessage(fields=stored_fields(self._nodes), metadata=metadata)
         descriptor = m.FileDescriptor(schema=schema, length=self._rows).encode()
         kept = [(self._write_aligned(data), len(data)) for data in (descriptor, *buffers)]
-        values = _direct("/lance.encodings.ColumnEncoding", m.ColumnEncoding(values=Message()).encode())
         table = []
-        for pages in (pages for column in self._columns for pages in column.pages):
-            raw = m.ColumnMetadata(encoding=values, pages=tuple(pages)).encode()
-            table.append((self._write(raw), len(raw)))
+        for column in self._columns:
+            encoding = self._encoding(column.node)
+            for pages in column.pages:
+                raw = m.ColumnMetadata(encoding=encoding, pages=tuple(pages)).encode()
+                table.append((self._write(raw), len(raw)))
         columns_at = table[0][0] if table else self._position
         table_at = self._write(b"".join(struct.pack("<QQ", *entry) for entry in table))
         globals_at = self._write(b"".join(struct.pack("<QQ", *entry) for entry in kept))

@@ -15,6 +15,7 @@ from boathouse.expr.qualify import qualified
 from boathouse.expr.tree import TRUE, And, Column, Expr, IsNull, Literal, Not
 from boathouse.expr.values import Unread, chosen, nothing
 from boathouse.ops.rows.assign import assigned, check_whole, needing, stored
+from boathouse.ops.rows.blob_values import with_blobs
 from boathouse.ops.rows.computed import defaults, generated, recomputed
 from boathouse.ops.rows.identity import advanced, check_kept, filled
 from boathouse.ops.rows.merge_bounds import target_predicate
@@ -23,7 +24,7 @@ from boathouse.ops.rows.merge_program import ACTIONS, MergeProgram, clause_colum
 from boathouse.ops.rows.row_changes import RowChanges, before, marked, places, target_rows
 from boathouse.ops.schema.evolve import brought, evolution
 from boathouse.ops.tasks.sink import ACTION, DELETE
-from boathouse.ops.write import Planned, Source, Start, WritePlan
+from boathouse.ops.write import Planned, Source, Start, WritePlan, check_given
 from boathouse.table.change import Operation
 from boathouse.table.engine import JoinType, Rel
 from boathouse.table.metadata_columns import UNIT
@@ -70,6 +71,7 @@ class Merge:
 
     def plan(self, start: Start) -> WritePlan:
         snapshot, engine = start.snapshot, start.engine
+        check_given(self.source.schema)
         edits = evolution(snapshot.schema, self._brought()) if self.merge_schema else ()
         source = self._source(start)
         bound: Expr = TRUE
@@ -77,7 +79,11 @@ class Merge:
             schemas = (snapshot.schema, self.source.schema)
             bound = target_predicate(engine, self.on, self.sides, schemas, source, start.zone)
         context = start.context(edits, changes=True)
-        images = [self._image(c, snapshot.schema, context.schema) for c in self.clauses]
+        future = context.schema
+        images = [
+            with_blobs(self._image(c, snapshot.schema, future), future, self.source.schema, self.sides)
+            for c in self.clauses
+        ]
         context = self._numbered(context, images)
         program = self._program(snapshot.schema, context, images)
         needed = target_columns(snapshot.schema, self.sides[0], (self.on, *program.values))

@@ -9,6 +9,7 @@ from typing import Protocol
 import pyarrow as pa
 
 from boathouse.table.features.random_access import Numbers
+from boathouse.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,10 @@ class Span:
 
 class Blobs(Protocol):
     """Of one version."""
+
+    def for_rows(self) -> Snapshot:
+        """The version as rows are written from it: blobs in its rows are those of `types.blobs`. The version itself, if
+        it has no such column."""
 
     def check(self, column: str) -> None:
         """Raises InvalidArgumentError for a column that holds its values itself."""
