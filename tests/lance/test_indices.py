@@ -16,6 +16,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     UnsupportedTypeError,
 )
+from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind_predicate
 from boathouse.lance.indices.ordering import changes_in, order_of
 from boathouse.lance.indices.row_sets import decode_rows
@@ -163,17 +164,159 @@ def test_renewed(kit):
     t.delete("a = 200")
     t.optimize()
     state = {r["name"]: (r["units"], r["uncovered"]) for r in t.indices().to_pylist()}
-    assert set(state.values()) == {(0, 1)}, "a compaction leaves the new file to be searched"
+    made = {"a_idx": (1, 1), "b_idx": (1, 1), "sevens": (1, 1), "inner": (1, 1)}
+    assert {n: s for n, s in state.items() if n in made} == made, (
+        "a compaction keeps new files apart, until they are in"
+    )
+    assert {s for n, s in state.items() if n not in made} == {(0, 2)}, "others leave the new files to be searched"
     version = t.version
     assert t.optimize_indices().version == version + 1
     state = {r["name"]: (r["units"], r["uncovered"]) for r in t.indices().to_pylist()}
-    assert {n for n, s in state.items() if s == (1, 0)} == {"a_idx", "b_idx", "sevens"}
+    assert {n for n, s in state.items() if s == (2, 0)} == {"a_idx", "b_idx", "sevens"}
     assert indices_of(kit)["sevens"].details.value.startswith(b"\x08\x07"), "rows of a zone"
     assert t.optimize_indices().version in (None, version + 1), "nothing is left to do"
     assert t.refresh().version == version + 1
     for where, rows in (("a = 3", 2), ("b = 3", 1), ("a = 200", 0)):
         assert kit.dataset().count_rows(filter=where) == kit.read(where=where).num_rows == rows
     assert "a_idx" in kit.dataset().scanner(filter="a = 3").explain_plan()
+
+
+MOVED = ("btree", "bitmap", "zonemap", "bloomfilter")
+OTHERS = ("inverted", "label_list", "ngram", "vector")
+
+
+def of_every_kind(kit, stable: bool) -> None:
+    """An index of each kind, of the first 600 rows of 800, each of 100 in a file; rows are deleted since."""
+    rng = np.random.default_rng(7)
+    n = 800
+    vectors = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(n * 4), pa.float32()), 4)
+    rows = pa.table(
+        {
+            "btree": np.arange(n),
+            "bitmap": [i % 5 if i % 11 else None for i in range(n)],
+            "zonemap": [float(i) if i % 13 else None for i in range(n)],
+            "bloomfilter": [f"s{i}" if i % 7 else None for i in range(n)],
+            "inverted": [f"word{i % 7} text" for i in range(n)],
+            "label_list": [[f"l{i % 3}"] for i in range(n)],
+            "ngram": [f"ng{i}" for i in range(n)],
+            "vector": vectors,
+        }
+    )
+    dataset = kit.pylance(rows.slice(0, 600), max_rows_per_file=100, enable_stable_row_ids=stable)
+    for name in (*MOVED, *OTHERS[:3]):
+        options = {"zonemap": {"rows_per_zone": 30}, "bloomfilter": {"number_of_items": 30}}.get(name, {})
+        if options:
+            dataset.create_scalar_index(name, IndexConfig(name, options), name=name)
+        else:
+            dataset.create_scalar_index(name, name.upper(), name=name)
+    dataset.create_index("vector", "IVF_FLAT", name="vector", num_partitions=2)
+    for start in (600, 700):
+        kit.pylance(rows.slice(start, 100), mode="append")
+    kit.dataset().delete("btree % 10 = 3 AND btree < 250 OR btree = 130 OR btree > 160 AND btree < 185")
+
+
+SEARCHES = (
+    "btree = 5", "btree = 13", "btree = 455", "btree > 580 AND btree < 620", "bitmap = 3", "bitmap IS NULL",
+    "zonemap = 455", "zonemap IS NULL", "zonemap > 500", "bloomfilter = 's78'", "bloomfilter IS NULL",
+    "bloomfilter = 's799'", "inverted = 'word3 text'", "array_has_any(label_list, ['l1'])", "contains(ngram, 'ng12')",
+)  # fmt: skip
+
+
+def check_searches(kit) -> None:
+    """Those of pylance by its indices are those without, and so are ours, of filters that we know."""
+    dataset, t = kit.dataset(), kit.open()
+    dataset.validate()
+    for where in SEARCHES:
+        rows = dataset.scanner(["btree"], filter=where, use_scalar_index=False).to_table()["btree"].to_pylist()
+        assert sorted(dataset.to_table(["btree"], filter=where)["btree"].to_pylist()) == sorted(rows), where
+        if not where.startswith(("array", "contains")):
+            assert sorted(t.scan(["btree"], where=where).to_arrow()["btree"].to_pylist()) == sorted(rows), where
+    query = np.full(4, 0.5, np.float32)
+    near = {"column": "vector", "q": query, "k": 20, "nprobes": 100}
+    by_index = dataset.to_table(["btree", "_distance"], nearest=near)["btree"].to_pylist()
+    assert by_index == t.nearest("vector", query, 20, columns=["btree"])["btree"].to_pylist()
+    words = dataset.to_table(["btree", "_score"], full_text_query="word3").num_rows
+    assert words == dataset.count_rows(filter="inverted = 'word3 text'")
+
+
+@pytest.mark.spec("L-125")
+@pytest.mark.parametrize("stable", [False, True], ids=["", "stable"])
+def test_a_compaction_takes_them_along(kit, stable):
+    """Indices cover the new files: their addresses are those of now, and ids stay. Of vectors and texts without stable
+    ids the new files are searched."""
+    of_every_kind(kit, stable)
+    check_searches(kit)
+    before = indices_of(kit)
+    t = kit.open()
+    t.optimize()
+    assert len(t.files()) == 2, "rows that no index covers are not put with others"
+    after = indices_of(kit)
+    state = {r["name"]: (r["units"], r["uncovered"]) for r in t.indices().to_pylist()}
+    taken = {*MOVED, *(OTHERS if stable else ())}
+    assert state == {name: (1, 1) if name in taken else (0, 2) for name in (*MOVED, *OTHERS)}
+    same = {name for name in before if before[name].id == after[name].id}
+    assert same == {*OTHERS, *(["bitmap"] if stable else [])}, "those of addresses are written again"
+    check_searches(kit)
+    for where in ("btree = 455", "zonemap = 455", "bloomfilter = 's455'", "bitmap = 3 AND btree = 18"):
+        assert looked_at(t, bind_predicate(parse(where), t.schema)) < 300, where
+    kit.dataset().optimize.optimize_indices()
+    t.optimize()
+    check_searches(kit)
+    assert len(t.files()) == 1 and set(state) == set(indices_of(kit))
+    state = {r["name"]: (r["units"], r["uncovered"]) for r in t.indices().to_pylist()}
+    assert all(state[name] == (1, 0) for name in taken), state
+    kit.dataset().delete("btree % 2 = 1")
+    t.optimize()
+    check_searches(kit)
+    assert len(t.files()) == 1
+
+
+def test_sorted_files_are_searched(kit):
+    """Where every row has another place, new files count as not covered."""
+    of_every_kind(kit, False)
+    t = kit.open()
+    t.optimize(sort_by=["bloomfilter"])
+    check_searches(kit)
+    assert {r["units"] for r in t.indices().to_pylist()} == {0}
+
+
+@pytest.mark.parametrize("kind", MOVED)
+def test_a_damaged_one_is_not_taken_along(kit, kind):
+    of_every_kind(kit, False)
+    folder = Path(kit.uri, "_indices", indices_of(kit)[kind].id.folder)
+    for path in folder.iterdir():
+        path.write_bytes(path.read_bytes()[:-30])
+    t = kit.open()
+    t.optimize()
+    state = {r["name"]: r["units"] for r in t.indices().to_pylist()}
+    assert {name for name in MOVED if state[name]} == set(MOVED) - {kind}
+    assert t.scan(where="btree = 455 AND bitmap = 0 AND zonemap = 455 AND bloomfilter = 's455'").count() == 0
+    assert t.scan(where="btree = 456").count() == t.scan(where="zonemap = 456").count() == 1
+
+
+def test_a_clone_takes_its_own(kit, tmp_path):
+    """An index of the source is read there, and written here."""
+    of_every_kind(kit, False)
+    kit.dataset().shallow_clone(str(tmp_path / "clone"), kit.dataset().version)
+    there = type(kit)(tmp_path / "clone")
+    there.open().optimize()
+    made = indices_of(there)
+    assert all(made[name].base_id is None for name in MOVED) and made["vector"].base_id is not None
+    check_searches(there)
+    check_searches(kit)
+
+
+def test_zones_that_lost_nans_are_not_known(kit):
+    """What is left of a zone may have them, or not."""
+    values = [float("nan") if i in (5, 250) else float(i) for i in range(300)]
+    dataset = kit.pylance(pa.table({"i": range(300), "a": values}), max_rows_per_file=100)
+    dataset.create_scalar_index("a", "ZONEMAP")
+    kit.dataset().delete("i = 5")
+    t = kit.open()
+    t.optimize()
+    assert t.indices().to_pylist()[0]["units"] == 0
+    for where, rows in (("isnan(a)", 1), ("a = 6", 1), ("a >= 298", 3)):
+        assert t.scan(where=where).count() == rows
 
 
 def test_what_is_refused(kit, tmp_path):

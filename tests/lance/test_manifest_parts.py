@@ -189,7 +189,7 @@ def test_deleted_rows_go_from_the_files(kit, numbers, who, stable):
         assert theirs.to_table(filter=f"a = {a}").num_rows == (a in left)
     if who == "ours":
         stats = theirs.stats.index_stats("a_idx")
-        assert (stats["num_indexed_rows"], stats["num_unindexed_rows"]) == (0, 16)
+        assert (stats["num_indexed_rows"], stats["num_unindexed_rows"]) == (16, 0)
         theirs.optimize.optimize_indices()
         assert kit.dataset().stats.index_stats("a_idx")["num_unindexed_rows"] == 0
     assert kit.open(version=before.version).count() == 16

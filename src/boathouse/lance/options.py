@@ -17,9 +17,11 @@ VERSION = "version"
 NATIVE = pa.struct([pa.field("fragment", pa.binary(), False), pa.field("rows", pa.binary())])
 """Column of FILES: the DataFragment message as in the manifest, and the rows that may satisfy the condition of the
 plan, as ranges (`indices.row_ranges`; null: any)."""
-OUTCOME_NATIVE = pa.struct([pa.field("version", pa.string(), False), pa.field("row_ids", pa.binary())])
-"""Column of OUTCOMES: the version of the data file, and the ids of its rows if some have one already, as a sequence in
-which new rows have numbers from `lineage.sequences.FIRST_NEW` on."""
+OUTCOME_NATIVE = pa.struct(
+    [pa.field("version", pa.string(), False), pa.field("row_ids", pa.binary()), pa.field("places", pa.binary())]
+)
+"""Column of OUTCOMES: the version of the data file, the ids of its rows if some have one already, as a sequence in
+which new rows have numbers from `lineage.sequences.FIRST_NEW` on, and the addresses that they had, if that is asked."""
 BFLOAT16 = "lance.bfloat16"
 """Read as 32-bit floats, but not written; JSON is not written either, and read as text."""
 NO_PARTITION = pa.struct([])

@@ -21,6 +21,7 @@ from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSIO
 from boathouse.lance.read import read
 from boathouse.lance.schema import check_written
 from boathouse.storage import join
+from boathouse.table.metadata_columns import POSITION, ROW_ID, UNIT
 from boathouse.table.tasks import WriteContext
 from boathouse.table.units import DATA_FILE, LANCE, outcome_rows, stats_type
 from boathouse.table.units import outcomes_schema as schema_of_outcomes
@@ -50,6 +51,7 @@ class _Closed:
     uri: str
     summary: FileSummary
     row_ids: bytes | None
+    places: bytes | None
     beside: tuple[str, ...] = ()
 
     @property
@@ -88,7 +90,7 @@ class LanceFiles:
             "rows": [c.summary.rows for c in closed],
             "partition": [{}] * len(closed),
             "parts": [[part] for part in parts],
-            "native": [{"version": c.summary.version, "row_ids": c.row_ids} for c in closed],
+            "native": [{"version": c.summary.version, "row_ids": c.row_ids, "places": c.places} for c in closed],
         }
         return outcome_rows(outcomes_schema(self._context), DATA_FILE, LANCE, 0, known)
 
@@ -106,7 +108,7 @@ class LanceFileWriter:
         self._blobs = BlobWriter(context.files, self.uri, context.options[VERSION], self._writer)
         self._blob_columns = {i: node for i, node in enumerate(tree(fields)) if node.is_blob}
         self._bytes = 0
-        self._ids: list[pa.Array] = []
+        self._carried: dict[str, list[pa.Array]] = {name: [] for name in context.hidden}
 
     @property
     def bytes_written(self) -> int:
@@ -114,9 +116,11 @@ class LanceFileWriter:
         return self._bytes + (self._writer.size if self._blob_columns else 0)
 
     def write(self, batch: pa.RecordBatch) -> None:
-        if self.context.carried:
-            self._ids.append(batch.columns[-1])
-            batch = batch.select(self._schema.names)
+        if self._carried:
+            count = len(self._carried)
+            for parts, column in zip(self._carried.values(), batch.columns[-count:], strict=True):
+                parts.append(column)
+            batch = batch.select(range(batch.num_columns - count))
         try:
             batch = self._without_bytes(batch)
             self._writer.write(self._spelt(batch))
@@ -146,7 +150,10 @@ class LanceFileWriter:
         self._blobs.close()
         summary = self._writer.close()
         self._sink.close()
-        return _Closed(self.uri, summary, _encoded(self._ids), tuple(self._blobs.paths))
+        ids, units, positions = (self._carried.get(name) for name in (ROW_ID, UNIT, POSITION))
+        row_ids = None if ids is None else _encoded(ids)
+        places = None if units is None or positions is None else _addresses(units, positions)
+        return _Closed(self.uri, summary, row_ids, places, tuple(self._blobs.paths))
 
     def abort(self) -> None:
         self._blobs.abort()
@@ -154,6 +161,11 @@ class LanceFileWriter:
             self._sink.close()
         with suppress(BoathouseError, OSError, pa.ArrowException):
             self.context.files.delete(self.uri)
+
+
+def _addresses(units: Sequence[pa.Array], positions: Sequence[pa.Array]) -> bytes:
+    upper, lower = (pa.chunked_array(parts, pa.int64()).to_numpy() for parts in (units, positions))
+    return encode_ids((upper << 32) + lower)
 
 
 def _encoded(parts: Sequence[pa.Array]) -> bytes | None:

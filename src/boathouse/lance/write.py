@@ -20,7 +20,7 @@ from boathouse.storage import join
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CreateTable
 from boathouse.table.edits.declared import require_none
-from boathouse.table.metadata_columns import ROW_ID
+from boathouse.table.metadata_columns import POSITION, ROW_ID, UNIT
 from boathouse.table.tasks import WriteContext
 from boathouse.types import INT64, Field, PartitionSpec, Schema
 
@@ -45,7 +45,9 @@ def table_context(snapshot: LanceSnapshot, write_id: str) -> WriteContext:
     version = table_version(snapshot.manifest, snapshot.location.uri)
     found = write_context(snapshot.context, snapshot.schema, snapshot.manifest.fields, version, write_id)
     carried = (Field(ROW_ID, INT64),) if has_stable_row_ids(snapshot.manifest) else ()
-    return replace(found, carried=carried)
+    placed = tuple(Field(name, INT64) for name in (UNIT, POSITION))
+    indexed = snapshot.document.index is not None and not any(snapshot.schema.places.at(f.name) for f in placed)
+    return replace(found, carried=carried, placed=placed if indexed else ())
 
 
 def write_context(

@@ -167,14 +167,22 @@ class Start:
                 check_unnamed(self.snapshot, self.write_id, self.zone, edit.path, f"a {edit.type}")
         return future
 
-    def context(self, edits: Sequence[SchemaEdit] = (), changes: bool = False, copies: bool = False) -> WriteContext:
+    def context(
+        self,
+        edits: Sequence[SchemaEdit] = (),
+        changes: bool = False,
+        copies: bool = False,
+        placed: bool = False,
+    ) -> WriteContext:
         """How files for this table are written, under the schema after these edits.
 
         With `changes`, for an operation that rewrites files, so that they do not show which rows it changed: change
-        files are written if the table wants them. With `changes` or `copies` rows carry what belongs to them.
+        files are written if the table wants them. With `changes` or `copies` rows carry what belongs to them, and
+        with `placed` where they were.
         """
         context = writing(self.evolved(edits), self.write_id, self.options, self.zone)
         carried = context.carried if changes or copies else ()
+        carried = (*carried, *context.placed) if placed else carried
         return replace(context, changes=context.changes if changes else None, carried=carried)
 
     def change(

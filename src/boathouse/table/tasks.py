@@ -212,7 +212,8 @@ class WriteContext:
     format's own, plain picklable values. `changes` is how files of changed rows are written, if the table wants them:
     its schema has `_change_type` as the last column. `carried` are columns that stay with a row when it is copied or
     updated, which files store as the format's reserved fields: each has the name of a metadata column. Rows to write
-    have them after the table's own columns (`rows`); null: the row is new, or has changed. `positions_per`: a file of
+    have them after the table's own columns (`rows`); null: the row is new, or has changed. `placed` are those that say
+    where a row was, which rewrites carry too that keep the order of rows. `positions_per`: a file of
     the places of deleted rows is for one data file, or for those of a partition. `order` is that of the rows in each
     file; `distribution` is what the table says of how they meet in workers. `codec` is that of the files of this
     write, None: as the table says; not every format takes one. `beside`: a file may have others in the folder of its
@@ -237,6 +238,7 @@ class WriteContext:
     options: Mapping[str, Any] = field(default_factory=dict)
     changes: WriteContext | None = None
     carried: tuple[Field, ...] = ()
+    placed: tuple[Field, ...] = ()
     content: Content = "data"
     positions_per: Literal["file", "partition"] = "file"
     order: tuple[SortField, ...] = ()
@@ -275,7 +277,9 @@ def keys_of(context: WriteContext, keys: Schema, spec: PartitionSpec) -> WriteCo
 
 
 def _plain(context: WriteContext) -> WriteContext:
-    return replace(context, conditions=(), rules=(), computed=(), identities=(), carried=(), changes=None, order=())
+    return replace(
+        context, conditions=(), rules=(), computed=(), identities=(), carried=(), placed=(), changes=None, order=()
+    )
 
 
 class FileWriter(Protocol):

@@ -155,6 +155,9 @@ class Container:
         return np.frombuffer(self.bytes(offset, entries * 16).tobytes(), "<u8").reshape(-1, 2)
 
     def global_buffer(self, index: int) -> Bytes:
+        """Raises Broken if there is none."""
+        if not 0 <= index < len(self._buffer_table):
+            raise Broken(f"global buffer {index} of {len(self._buffer_table)}")
         offset, size = self._buffer_table[index].tolist()
         return self.bytes(offset, size)
 

@@ -50,6 +50,7 @@ class LanceFile:
             self._open(container, columns)
 
     def _open(self, container: Container, columns: Mapping[int, int] | None) -> None:
+        self._container = container
         self._reader: FieldReader
         if self.version == "0.1":
             legacy = LegacyReader(self._source)
@@ -166,6 +167,11 @@ class LanceFile:
             return self._table(self._nodes(columns), indices)
         unique, inverse = np.unique(indices, return_inverse=True)
         return self._table(self._nodes(columns), unique).take(pa.array(inverse.reshape(-1)))
+
+    def global_buffer(self, index: int) -> bytes:
+        """One of the buffers that belong to no column; the first has the schema."""
+        with naming(self.uri, f"global buffer {index}"):
+            return self._container.global_buffer(index).tobytes()
 
     def read_bytes(self, offset: int, size: int) -> bytes:
         """A byte range of the file, from a blob descriptor."""

@@ -34,17 +34,20 @@ Content = Mapping[str, IndexFile]
 def btree(values: pa.Array, ids: Ints) -> Content:
     """Pages of ordered values with their rows, and a list of these with the first and last value of each."""
     order = order_of(values)
-    ordered = values.take(pa.array(order))
-    data = pa.table(
-        [ordered, pa.array(ids[order], pa.uint64())], pa.schema([pa.field("values", values.type), _required("ids")])
-    )
+    return btree_of(values.take(pa.array(order)), ids[order])
+
+
+def btree_of(ordered: pa.Array, ids: Ints) -> Content:
+    """Of values in their order."""
+    kind = ordered.type
+    data = pa.table([ordered, pa.array(ids, pa.uint64())], pa.schema([pa.field("values", kind), _required("ids")]))
     starts = np.arange(0, len(ordered), PAGE_ROWS)
     ends = np.minimum(starts + PAGE_ROWS, len(ordered))
     nulls = np.concatenate(([0], np.cumsum(ordered.is_null().to_numpy(zero_copy_only=False))))
     schema = pa.schema(
         [
-            pa.field("min", values.type),
-            pa.field("max", values.type),
+            pa.field("min", kind),
+            pa.field("max", kind),
             _required("null_count", 32),
             _required("page_idx", 32),
         ],
@@ -65,9 +68,14 @@ def bitmap(values: pa.Array, ids: Ints) -> Content:
     ordered = values.take(pa.array(order))
     begins = changes_in(ordered)
     sets = [encode_rows(part) for part in np.split(ids[order], begins[1:])] if len(begins) else []
+    return bitmap_of(ordered.take(pa.array(begins)), sets)
+
+
+def bitmap_of(keys: pa.Array, sets: Sequence[bytes]) -> Content:
+    """Of values in their order, each once, with their rows."""
     stats = {"lance:index_stats": f'{{"num_bitmaps":{len(sets)}}}'}
-    schema = pa.schema([pa.field("keys", values.type), pa.field("bitmaps", pa.binary())], stats)
-    return {KEYS: IndexFile(pa.table([ordered.take(pa.array(begins)), pa.array(sets, pa.binary())], schema))}
+    schema = pa.schema([pa.field("keys", keys.type), pa.field("bitmaps", pa.binary())], stats)
+    return {KEYS: IndexFile(pa.table([keys, pa.array(sets, pa.binary())], schema))}
 
 
 def zone_map(values: pa.Array, units: Ints, positions: Ints, zone_rows: int) -> Content:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -65,6 +65,14 @@ class LanceIndices:
                 }
             )
         return pa.Table.from_pylist(rows, _RECORDED)
+
+    def covering(self, units: pa.Table) -> Sequence[frozenset[bytes]]:
+        covered: dict[int, set[bytes]] = {}
+        for index in self._indices():
+            if index.fragment_bitmap is not None and index.id is not None:
+                for fragment in deserialize32(index.fragment_bitmap).positions().tolist():
+                    covered.setdefault(fragment, set()).add(index.id.uuid)
+        return [frozenset(covered.get(id, ())) for id in units.column("unit").to_pylist()]
 
     def wanted(self, column: str, kind: str, name: str | None, replace: bool) -> WantedIndex:
         snapshot, where = self.snapshot, self.snapshot.location.uri

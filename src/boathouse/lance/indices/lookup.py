@@ -17,16 +17,20 @@ from boathouse.compute.prune import Pruner
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr
 from boathouse.lance.file.reader import LanceFile
+from boathouse.lance.indices.filters import Filters, Zones
 from boathouse.lance.indices.row_ranges import Ranges, without
 from boathouse.lance.indices.row_sets import decode_rows
 from boathouse.lance.indices.stored import StoredIndex
 from boathouse.table.features.random_access import Numbers
 
 ZONES: Final = "zonemap.lance"
+FILTERS: Final = "bloomfilter.lance"
 PAGES, PAGE_DATA = "page_lookup.lance", "page_data.lance"
 KEYS: Final = "bitmap_page_lookup.lance"
 LOOKUP_BYTES: Final = 16 << 20
 """Of a file that is read whole."""
+FILTER_BYTES: Final = 64 << 20
+"""Of Bloom filters, of which a zone of 8,192 rows has 32 KiB."""
 MAX_PAGES: Final = 64
 """Of a B-tree, of which each has some thousand rows; and never more than a quarter of them."""
 MAX_KEYS, MAX_SETS = 1 << 16, 1 << 10
@@ -39,10 +43,25 @@ def zones(index: StoredIndex, condition: Expr, rows: Mapping[int, int]) -> dict[
         return None
     with index.open(ZONES) as file:
         found = file.read()
-    fragment, start, length = (_numbers(found, name) for name in ("fragment_id", "zone_start", "zone_length"))
+    return _outside(index, found, ~_may_match(index, condition, found, _whole(found, "zone_length"), nans=True), rows)
+
+
+def filters(index: StoredIndex, condition: Expr, rows: Mapping[int, int]) -> dict[int, Ranges] | None:
+    """As `zones`, by Bloom filters."""
+    if index.size(FILTERS) > FILTER_BYTES:
+        return None
+    with index.open(FILTERS) as file:
+        found = file.read()
+    nulls = _whole(found, "has_null").to_numpy(zero_copy_only=False)
+    data = [raw or b"" for raw in found.column("bloom_filter_data").to_pylist()]
+    return _outside(index, found, ~Filters(index.stored, data, nulls).may_match(condition), rows)
+
+
+def _outside(index: StoredIndex, zones: pa.Table, excluded: Zones, rows: Mapping[int, int]) -> dict[int, Ranges]:
+    """The rows that are in no zone that is excluded."""
+    fragment, start, length = (_numbers(zones, name) for name in ("fragment_id", "zone_start", "zone_length"))
     if len(start) and int(min(start.min(), length.min())) < 0:
-        raise CorruptTableError("a zone that begins or ends before its fragment", where=file.uri)
-    excluded = ~_may_match(index, condition, found, pa.array(length), nans=True)
+        raise CorruptTableError("a zone that begins or ends before its fragment", where=index.folder)
     edges = np.stack((start, start + length), axis=1)
     return {id: without(rows[id], edges[excluded & (fragment == id)]) for id in index.fragments}
 

@@ -18,7 +18,7 @@ from boathouse.expr.tree import Expr, all_of, conjuncts
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.indices import lookup
 from boathouse.lance.indices.row_ranges import NOTHING, Ranges, both, of_positions
-from boathouse.lance.indices.stored import BITMAP, BTREE, VERSIONS, StoredIndex, usable
+from boathouse.lance.indices.stored import BITMAP, BTREE, VERSIONS, ZONE_MAP, StoredIndex, usable
 from boathouse.lance.manifests.features import has_stable_row_ids
 from boathouse.lance.places import LancePlaces
 from boathouse.lance.snapshot import LanceSnapshot
@@ -88,8 +88,10 @@ def _answer(
             ids = lookup.btree(index, condition)
         elif index.kind == BITMAP:
             ids = lookup.bitmap(index, condition, addresses)
-        else:
+        elif index.kind == ZONE_MAP:
             return lookup.zones(index, condition, rows)
+        else:
+            return lookup.filters(index, condition, rows)
         return None if ids is None else _placed(snapshot, index, ids, addresses)
     except _DAMAGED:
         return None

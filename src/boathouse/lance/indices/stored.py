@@ -23,19 +23,22 @@ from boathouse.types import DataType
 BITMAP: Final = "BitmapIndexDetails"
 BTREE: Final = "BTreeIndexDetails"
 ZONE_MAP: Final = "ZoneMapIndexDetails"
+BLOOM_FILTER: Final = "BloomFilterIndexDetails"
 FRAGMENT_REUSE: Final = "FragmentReuseIndexDetails"
-VERSIONS: Final = {BITMAP: (0,), BTREE: (0, 1), ZONE_MAP: (0,)}
+VERSIONS: Final = {BITMAP: (0,), BTREE: (0, 1), ZONE_MAP: (0,), BLOOM_FILTER: (0,)}
 """Of the files of each kind that is read, those first that know single rows. B-trees of version 1, which pylance makes
 in tables with stable row ids, have addresses where those of version 0 have ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredIndex:
-    """One index on a top-level column, or one part of it: `fragments` are those of this version that it covers."""
+    """One index on a top-level column, or one part of it: `type` is the column's, and `stored` that of its values in
+    files, `fragments` are those of this version that it covers."""
 
     message: IndexMetadata
     column: str
     type: DataType
+    stored: pa.DataType
     fragments: frozenset[int]
     folder: str
     files: DataFiles
@@ -47,7 +50,7 @@ class StoredIndex:
     @property
     def of_addresses(self) -> bool:
         """Whether it has addresses of rows in tables with stable row ids too."""
-        return self.kind == ZONE_MAP or bool(self.message.index_version)
+        return self.kind in (ZONE_MAP, BLOOM_FILTER) or bool(self.message.index_version)
 
     def open(self, name: str) -> LanceFile:
         """One of its files. Raises NotFoundError, CorruptTableError."""
@@ -88,7 +91,8 @@ def usable(snapshot: LanceSnapshot) -> Iterator[StoredIndex]:
         node = columns[index.fields[0]]
         folder = join(base_uri(manifest, index.base_id, where, INDICES), index.id.folder)
         if covered:
-            yield StoredIndex(index, node.name, snapshot.schema.field(node.name).type, covered, folder, files)
+            type = snapshot.schema.field(node.name).type
+            yield StoredIndex(index, node.name, type, arrow_type(node), covered, folder, files)
 
 
 def indexable(snapshot: LanceSnapshot) -> Mapping[int, Node]:

@@ -33,16 +33,7 @@ def written(build: Build, edit: SetIndex) -> tuple[IndexMetadata, list[str]]:
     assert isinstance(planned, LanceSnapshot)
     id = IndexId(uuid=clock.uuid4().bytes)
     content: Content = edit.content
-    sizes, uris = {}, []
-    for name, file in sorted(content.items()):
-        uri = join(build.root, INDICES, id.folder, name)
-        storage, key = build.context.stores.resolve(uri)
-        sink = io.BytesIO()
-        writer = LanceWriter(sink, file.rows.schema)
-        writer.write(file.rows)
-        sizes[name] = writer.close(file.buffers).size
-        storage.put(key, sink.getvalue(), PutMode.CREATE)
-        uris.append(uri)
+    files, uris = put_files(build, id, content)
     live = {f.id for f in build.base.fragments}
     made = IndexMetadata(
         id=id,
@@ -53,9 +44,24 @@ def written(build: Build, edit: SetIndex) -> tuple[IndexMetadata, list[str]]:
         details=AnyMessage(type_url=_URLS[edit.kind], value=_details(edit, content)),
         index_version=int(edit.kind == "btree" and has_stable_row_ids(planned.manifest)),
         created_at=clock.now_ms(),
-        files=tuple(IndexFile(path=name, size_bytes=size) for name, size in sizes.items()),
+        files=files,
     )
     return made, uris
+
+
+def put_files(build: Build, id: IndexId, content: Content) -> tuple[tuple[IndexFile, ...], list[str]]:
+    """Writes the files of an index, and says their sizes and URIs. Raises StorageError."""
+    files, uris = [], []
+    for name, file in sorted(content.items()):
+        uri = join(build.root, INDICES, id.folder, name)
+        storage, key = build.context.stores.resolve(uri)
+        sink = io.BytesIO()
+        writer = LanceWriter(sink, file.rows.schema)
+        writer.write(file.rows)
+        files.append(IndexFile(path=name, size_bytes=writer.close(file.buffers).size))
+        storage.put(key, sink.getvalue(), PutMode.CREATE)
+        uris.append(uri)
+    return tuple(files), uris
 
 
 def _details(edit: SetIndex, content: Content) -> bytes:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from boathouse.bits.protobuf import Message, mapping, nested, repeated, scalar
 from boathouse.lance.file.fields import Field
-from boathouse.lance.manifests.indices import IndexMetadata
+from boathouse.lance.file.messages import AnyMessage
+from boathouse.lance.manifests.indices import IndexFile, IndexId, IndexMetadata
 
 ARROW_ARRAY, BITMAP = 0, 1
 """DeletionFile.file_type."""
@@ -184,12 +185,24 @@ class RewriteGroup(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RewrittenIndex(Message):
+    """An index that has other addresses of rows under a new id."""
+
+    old_id: IndexId | None = nested(1, IndexId)
+    new_id: IndexId | None = nested(2, IndexId)
+    details: AnyMessage | None = nested(3, AnyMessage)
+    version: int = scalar(4, "uint32")
+    files: tuple[IndexFile, ...] = repeated(5, IndexFile)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Rewrite(Message):
     """`old_fragments` and `new_fragments` are the form used before groups."""
 
     old_fragments: tuple[DataFragment, ...] = repeated(1, DataFragment)
     new_fragments: tuple[DataFragment, ...] = repeated(2, DataFragment)
     groups: tuple[RewriteGroup, ...] = repeated(3, RewriteGroup)
+    rewritten_indices: tuple[RewrittenIndex, ...] = repeated(4, RewrittenIndex)
 
     @property
     def replaced(self) -> tuple[DataFragment, ...]:

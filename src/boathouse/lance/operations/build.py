@@ -62,6 +62,11 @@ class Build:
         assert self.head is not None
         return self.head.manifest
 
+    @property
+    def base_document(self) -> ManifestFile:
+        assert self.head is not None
+        return self.head.document
+
     def fields(self) -> tuple[Field, ...]:
         """The fields after the change's edits."""
         return self.evolved().fields
@@ -122,6 +127,11 @@ class Build:
         Raises SchemaMismatchError."""
         added = self.change.added
         return () if added is None else self.fragments_of(added, fields, version)
+
+    def places(self) -> list[bytes | None]:
+        """The addresses at which the rows of each of `new_files` were before, if that was asked."""
+        added = self.change.added
+        return [] if added is None else [row["native"]["places"] for row in _file_rows(added) if row["rows"]]
 
     def fragments_of(
         self, outcomes: pa.Table, fields: Sequence[Field], version: str | None = None

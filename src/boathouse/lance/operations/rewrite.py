@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.manifests.messages import DataFragment, Rewrite, RewriteGroup
@@ -47,7 +48,17 @@ class RewriteOperation(OurOperation):
         kept = (f for f in base.fragments if f.id not in removed)
         new = build.numbered(build.new_files(base.fields), lost=removed, moved=True)
         group = RewriteGroup(old_fragments=old, new_fragments=new.fragments)
-        return build.built(build.with_fragments(kept, new), rewrite=Rewrite(groups=(group,)))
+        manifest = build.with_fragments(kept, new)
+        places = [raw for raw in build.places() if raw is not None]
+        if build.base_document.index is None or len(places) < len(new.fragments):
+            return build.built(manifest, rewrite=Rewrite(groups=(group,)))
+        from boathouse.lance.indices.moved import moved_indices  # noqa: PLC0415  # it loads what reads and writes rows
+        from boathouse.lance.indices.moves import Moves  # noqa: PLC0415
+
+        moved = moved_indices(build, Moves.of(new.fragments, places, frozenset(removed)))
+        rewrite = Rewrite(groups=(group,), rewritten_indices=moved.rewritten)
+        document = replace(build.base_document, manifest=manifest, index=moved.section)
+        return Built(document, {"rewrite": rewrite}, moved.side)
 
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
         if theirs.operation.name in ("merge", "project"):

@@ -18,6 +18,7 @@ from boathouse.ops.tasks.unit_rows import UnitTask, write_units
 from boathouse.ops.write import Planned, Start, TaskWork, WritePlan
 from boathouse.table.change import Operation, ReadSet
 from boathouse.table.edits import AddFiles, Edit, RemoveFiles
+from boathouse.table.features import Indices
 from boathouse.table.plan import ScanPlan, compact, deletes_of
 from boathouse.table.snapshot import Snapshot
 from boathouse.table.tasks import ScanTask, WriteContext
@@ -66,9 +67,13 @@ class Compact:
     operation: ClassVar[Operation] = "replace"
 
     def plan(self, start: Start) -> WritePlan:
-        context = start.context(copies=True)
+        context = start.context(copies=True, placed=True)
         scan = chosen_units(start, self.where, context, self.own, self.loosely)
-        groups = [[i] for i in marked(scan.units)] if self.purge else _groups(scan, context, self.choice)
+        groups = (
+            [[i] for i in marked(scan.units)]
+            if self.purge
+            else _groups(scan, context, self.choice, alike(start.snapshot, scan.units))
+        )
         chosen = _first_commit(groups, _sizes(scan.units), self.commit_bytes)
         tasks = [copy_task(scan, group, context) for group in chosen]
         work = TaskWork(write_units, tasks, [t.scan.cost for t in tasks], context)
@@ -135,8 +140,14 @@ def _check_partition_columns(where: Expr, snapshot: Snapshot) -> None:
             )
 
 
-def _groups(scan: ScanPlan, context: WriteContext, choice: Choice) -> list[list[int]]:
-    """The units that are rewritten together: of one partition, in their order, up to the target size.
+def alike(snapshot: Snapshot, units: pa.Table) -> Sequence[object]:
+    """What units must have in common to be rewritten together: the indices that cover them."""
+    indices = snapshot.offers(Indices)
+    return [None] * units.num_rows if indices is None else indices.covering(units)
+
+
+def _groups(scan: ScanPlan, context: WriteContext, choice: Choice, kinds: Sequence[object]) -> list[list[int]]:
+    """The units that are rewritten together: of one partition and kind, in their order, up to the target size.
 
     A group has enough files, or one with many deleted rows.
     """
@@ -144,7 +155,7 @@ def _groups(scan: ScanPlan, context: WriteContext, choice: Choice) -> list[list[
     found: list[list[int]] = []
     units = scan.units
     shares, purge = _shares(units, context), worth_purging(units, choice, scan.deletes)
-    for i, key in enumerate(partition_keys(units)):
+    for i, key in enumerate(zip(partition_keys(units), kinds, strict=True)):
         if shares[i] >= choice.near and not purge[i]:
             continue
         group, share = open_groups.get(key, ([], 0.0))

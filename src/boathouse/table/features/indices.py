@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -34,6 +34,9 @@ class Indices(Protocol):
     def recorded(self) -> pa.Table:
         """A row an index: `name`, `columns` (list of strings), `kind`, the number of `units` that it covers, and of
         those that it does not, `uncovered`."""
+
+    def covering(self, units: pa.Table) -> Sequence[frozenset[bytes]]:
+        """The indices that cover each unit."""
 
     def wanted(self, column: str, kind: str, name: str | None, replace: bool) -> WantedIndex:
         """Raises ColumnNotFoundError, UnsupportedTypeError for a column that can have no such index,
