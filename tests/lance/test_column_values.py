@@ -454,13 +454,15 @@ def test_a_column_of_another_type(kit, numbers, version, stable):
 
 
 def test_casts_that_fail(kit):
-    rows = pa.table({"t": ["1", "x", "3"], "n": pa.array([{"q": 1}] * 3)})
+    rows = pa.table({"t": ["1", "x", "3"], "n": pa.array([{"q": 1}] * 3), "l": pa.array([[{"q": 1}]] * 3)})
     table = kit.create(rows)
     before = kit.files()
     for name, type, error, match in (
         ("t", "int", EvaluationError, "x"),
         ("t", "array<int>", ExpressionError, "array"),
-        ("n.q", "string", UnsupportedFeatureError, "field of a struct"),
+        ("l.item.q", "string", UnsupportedFeatureError, "in a list or map"),
+        ("n.q", "array<int>", ExpressionError, "array"),
+        ("n.z", "int", ColumnNotFoundError, "z"),
         ("z", "int", ColumnNotFoundError, "z"),
         ("t", "void", InvalidArgumentError, "has no type"),
     ):
@@ -474,6 +476,57 @@ def test_casts_that_fail(kit):
     assert same(kit).column("t").to_pylist() == [1, 3], "what is deleted is not cast"
     table.cast_column("n", "struct<q: double>")
     assert same(kit).column("n").to_pylist() == [{"q": 1.0}] * 2
+    table.cast_column("n.q", "string")
+    assert same(kit).column("n").to_pylist() == [{"q": "1.0"}] * 2
+
+
+@pytest.mark.parametrize("version", ["2.1", "2.2"])
+@pytest.mark.parametrize("stable", [False, True], ids=["", "stable"])
+def test_fields_of_structs_are_cast(kit, version, stable):
+    """A file with the field alone, in its structs, of which some are null; the others stay where they are."""
+
+    def inner(i: int) -> dict[str, object] | None:
+        return {"x": i if i % 3 else None, "y": str(i), "z": {"w": i * 10} if i % 5 else None} if i % 4 else None
+
+    rows = [{"k": i, "s": inner(i), "l": [{"q": i}]} for i in range(12)]
+    data = pa.Table.from_pylist(rows)
+    kit.pylance(data, max_rows_per_file=5, enable_stable_row_ids=stable, data_storage_version=version)
+    kit.dataset().create_scalar_index("s.x", "BTREE", name="inner")
+    kit.dataset().delete("k = 2")
+    table = kit.open()
+    table.cast_column("s.x", "string")
+    table.cast_column("S.Z.w", "double")
+    kit.dataset().alter_columns({"path": "s.x", "data_type": pa.large_string()})
+    table.cast_column("s.x", "int")
+
+    def wanted(i: int):
+        found = inner(i)
+        return found and found | {"z": found["z"] and {"w": float(i * 10)}}
+
+    left = [{"k": i, "s": wanted(i), "l": [{"q": i}]} for i in range(12) if i != 2]
+    assert same(kit).to_pylist() == left
+    assert not kit.open().indices().num_rows, "an index on the field goes with it"
+    held = [[f.fields for f in fragment.files] for fragment in kit.load().manifest.fragments]
+    fields = {f.name: f.id for f in kit.load().manifest.fields}
+    assert all((fields["x"],) in files and (fields["w"],) in files and len(files) == 3 for files in held)
+    table.update({"s.x": "s.x + 1"}, where="k = 7")
+    table.cast_column("s.z", "struct<w: string>")
+    found = {row["k"]: row["s"] for row in same(kit).to_pylist()}
+    assert (found[7]["x"], found[7]["z"], found[4]) == (8, {"w": "70.0"}, None)
+    table.optimize()
+    assert {row["k"]: row["s"] for row in same(kit).to_pylist()} == found
+    with kit.overtaken_by(lambda: kit.dataset().delete("k = 7")):
+        table.cast_column("s.x", "bigint")
+    assert {row["k"] for row in same(kit).to_pylist()} == set(found) - {7}
+
+
+def test_fields_of_structs_in_files_of_2_0(kit):
+    """pylance does not find them in a file of their own."""
+    kit.pylance(pa.table({"s": [{"x": 1, "y": 2}]}), data_storage_version="2.0")
+    files = kit.files()
+    with pytest.raises(UnsupportedFeatureError, match="a field of a struct in a file of its own"):
+        kit.open().cast_column("s.x", "string")
+    assert kit.files() == files
 
 
 @pytest.mark.parametrize("version", VERSIONS)

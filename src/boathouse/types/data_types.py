@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from html import escape
@@ -299,6 +299,14 @@ DATE = DateType()
 TIMESTAMP = TimestampType(utc=True)
 TIMESTAMP_NTZ = TimestampType(utc=False)
 VARIANT = VariantType()
+
+
+def field_of_path(field: Field, path: Sequence[str]) -> Field:
+    """The field, a struct, with nothing in it but what is at the path; all of it without one."""
+    if not path or not isinstance(field.type, StructType):
+        return field
+    below = (field_of_path(f, path[1:]) for f in field.type.fields if f.name == path[0])
+    return field.with_type(StructType(tuple(below)))
 
 
 def children(type: DataType) -> tuple[Field, ...]:

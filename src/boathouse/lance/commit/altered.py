@@ -19,20 +19,22 @@ _OF_TYPE = ("ARROW:extension:", "lance-encoding:", schemas.SPELLING)
 
 def cast(fields: Sequence[Field], edit: CastColumn, first_id: int, where: str) -> tuple[Field, ...]:
     """The fields with a new one, under ids from `first_id` on, in the place of the column. Raises ColumnNotFoundError,
-    UnsupportedTypeError, UnsupportedFeatureError for a field of a struct."""
+    UnsupportedTypeError, UnsupportedFeatureError for what is in a list or map."""
     old = field_at(fields, edit.path, where)
-    if old.parent_id >= 0:
-        raise UnsupportedFeatureError(
-            f"`{'.'.join(edit.path)}` is a field of a struct, whose type is not changed",
-            where=where,
-            advice="cast the whole column",
-        )
+    for depth in range(1, len(edit.path)):
+        if field_at(fields, edit.path[:depth], where).logical_type != "struct":
+            raise UnsupportedFeatureError(
+                f"`{'.'.join(edit.path)}` is in a list or map, where no type is changed",
+                where=where,
+                advice="cast the whole column",
+            )
     kept = {k: v.decode("utf-8", "surrogateescape") for k, v in old.metadata.items() if not k.startswith(_OF_TYPE)}
     plain = PlainField(old.name, edit.type, old.nullable, metadata=kept)
     new = numbered(schemas.from_schema(Schema((plain,))), first_id)
     new = (
         replace(
             new[0],
+            parent_id=old.parent_id,
             unenforced_primary_key=old.unenforced_primary_key,
             unenforced_primary_key_position=old.unenforced_primary_key_position,
         ),

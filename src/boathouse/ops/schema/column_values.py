@@ -4,7 +4,7 @@ are there, and none is written again."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import ClassVar, Protocol
@@ -18,9 +18,10 @@ from boathouse.bits.names import Names
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
 from boathouse.expr.parse import parse
 from boathouse.expr.resolve import bind
-from boathouse.expr.tree import Column, columns
+from boathouse.expr.tree import Case, Column, Expr, IsNull, Not, columns
 from boathouse.expr.values import Stored
 from boathouse.ops.outcomes import data_files
+from boathouse.ops.rows.assign import struct
 from boathouse.ops.schema.add_columns import AddColumns
 from boathouse.ops.schema.alter_columns import column_path
 from boathouse.ops.schema.dependents import check_unnamed
@@ -34,6 +35,7 @@ from boathouse.table.metadata_columns import POSITION
 from boathouse.table.plan import ScanPlan, compact, deletes_of
 from boathouse.table.tasks import ScanTask
 from boathouse.types import DataType, Field, NullType, Schema
+from boathouse.types.data_types import field_of_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,21 +178,39 @@ class ColumnCast:
         found = next(f for path, f in snapshot.schema.walk() if path == edit.path)
         if found.type == self.type:
             return WritePlan((), lambda _: Planned(None))
-        name = start.evolved((edit,)).schema.field(edit.path[0]).name
+        future = start.evolved((edit,)).schema
         check_unnamed(snapshot, start.write_id, start.zone, edit.path, f"a {self.type}")
-        type = _known(self.type, name, "name another type")
-        value = bind(Stored(Column((name,)), type, name), snapshot.schema, start.zone)
-        values = Values(Schema((Field(name, self.type, found.nullable),)), (name,), Expressions({name: value}))
-        parameters = {"column": name, "type": str(self.type)}
-        return _plan(start, (edit,), values, "alter-columns", parameters)
+        name, *within = edit.path
+        _known(self.type, name, "name another type")
+        made = field_of_path(future.field(name), within)
+        value = bind(_cast_at(edit.path, 1, self.type, found.name), snapshot.schema, start.zone)
+        values = Values(Schema((replace(made, id=None),)), (name,), Expressions({name: value}))
+        parameters = {"column": ".".join(edit.path), "type": str(self.type)}
+        return _plan(start, (edit,), values, "alter-columns", parameters, (edit.path,))
+
+
+def _cast_at(path: tuple[str, ...], depth: int, type: DataType, name: str) -> Expr:
+    """The column with nothing in it but the field at the path, cast; structs stay null where they are."""
+    at = Column(path[:depth])
+    if depth == len(path):
+        return Stored(at, type, name)
+    inner = struct((path[depth],), (_cast_at(path, depth + 1, type, name),))
+    return Case(((Not(IsNull(at)), inner),), None)
 
 
 def _plan(
-    start: Start, edits: Sequence[SchemaEdit], values: Values, operation: Operation, parameters: Mapping[str, str]
+    start: Start,
+    edits: Sequence[SchemaEdit],
+    values: Values,
+    operation: Operation,
+    parameters: Mapping[str, str],
+    paths: Sequence[tuple[str, ...]] = (),
 ) -> WritePlan:
-    """Writes a file of the columns for each unit, in tasks, and adds all of them in one commit."""
+    """Writes a file of the columns for each unit, in tasks, and adds all of them in one commit. With `paths` they have
+    nothing but the fields there."""
     future = start.evolved(edits)
-    context = required(future, ColumnFiles, operation).column_context(start.write_id, values.columns.names)
+    written = paths or tuple((name,) for name in values.columns.names)
+    context = required(future, ColumnFiles, operation).column_context(start.write_id, written)
     plan = start.snapshot.plan(values.reads, None, (POSITION,), start.engine.map)
     scans = [ScanTask(plan.read, units, deletes_of(units, plan.deletes)) for units in _each(plan)]
     groups = [tuple(scans)] if values.serial and start.engine.name == "local" else [(scan,) for scan in scans]

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 class ColumnFiles(Protocol):
     """Of a snapshot, which may be one under a future schema. A change adds the files by `AddColumnFiles`."""
 
-    def column_context(self, write_id: str, columns: Sequence[str]) -> WriteContext:
-        """How files of these top-level columns alone are written: one for each unit, with a row for each physical row
-        of the unit, deleted ones too.
+    def column_context(self, write_id: str, columns: Sequence[tuple[str, ...]]) -> WriteContext:
+        """How files of these columns, or fields of structs, alone are written: one for each unit, with a row for each
+        physical row of the unit, deleted ones too.
 
         Raises UnsupportedFeatureError, UnsupportedTypeError for columns that the table's files cannot hold.
         """
