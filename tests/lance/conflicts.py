@@ -52,24 +52,27 @@ REFERENCE = {(later, first): v for later, row in _GRID.items() for first, v in z
 """By the commit that comes second, planned on the version before, and the one that came first."""
 
 HERE = (
-    "append", "delete", "update", "overwrite", "create_index", "rewrite", "merge", "columns", "project", "restore",
-    "update_config",
+    "append", "delete", "update", "overwrite", "create_index", "rewrite", "merge", "columns", "data_replacement",
+    "project", "restore", "update_config",
 )  # fmt: skip
 """Those that are made here; `columns` is a merge that has values."""
 
 _ON_THE_HEAD = "it is built on the fields and fragments of the head, so nothing of it is lost"
 _THE_SAME = "what is planned again is the same version"
 _STALE = "files were written with the column that was dropped"
+_COMPUTED = "values are computed again, of every row, from the columns that are left"
 _UNREAD = "what the state of MemWAL means is not known here"
 OTHERWISE = {
     ("delete", "delete"): (REBASED, "the deleted rows of both are put together, also where they are the same"),
-    ("rewrite", "create_index"): (REBASED, "ours rewrites no index: new fragments are searched without it"),
+    ("rewrite", "create_index"): (REBASED, "ours takes the new index along, or its fragments are searched without it"),
     **{
         ("merge", first): (REBASED, _ON_THE_HEAD)
         for first in ("append", "delete", "update", "rewrite", "data_replacement", "merge", "project")
     },
     **{("project", first): (REBASED, _ON_THE_HEAD) for first in ("merge", "project")},
-    ("columns", "project"): (RETRIED, "values are computed again from the columns that are left"),
+    ("columns", "project"): (RETRIED, _COMPUTED),
+    **{("data_replacement", first): (RETRIED, _COMPUTED) for first in ("append", "delete", "project")},
+    ("data_replacement", "create_index"): (REBASED, "the new index no longer covers what has other values"),
     ("update", "project"): (RETRIED, _STALE),
     ("rewrite", "project"): (RETRIED, _STALE),
     **{
@@ -165,7 +168,7 @@ def after(state: State, operation: str, side: str, by_us: bool) -> State:
         case "update_config":
             state.config[side] = "1"
         case "data_replacement":
-            for id in set(state.rows) & set(range(10)):
+            for id in state.rows if by_us else set(state.rows) & set(range(10)):
                 state.rows[id]["v"] = id + 5000
     return state
 
@@ -194,6 +197,8 @@ def ours(uri: str, operation: str, side: str) -> Callable[[], Any]:
             return lambda: t.add_column(added, "bigint")
         case "columns":
             return lambda: t.add_columns({added: "id * 2"})
+        case "data_replacement":
+            return lambda: t.add_columns({"v": "id + 5000"}, replace=True)
         case "project":
             return lambda: t.drop_column(dropped)
         case "restore":

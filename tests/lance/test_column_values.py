@@ -520,6 +520,64 @@ def test_fields_of_structs_are_cast(kit, version, stable):
     assert {row["k"] for row in same(kit).to_pylist()} == set(found) - {7}
 
 
+@pytest.mark.spec("L-063")
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("stable", [False, True], ids=["", "stable"])
+def test_columns_are_replaced(kit, version, stable):
+    """Files with the columns alone; the fields are tombstones in the old ones, and indices on them cover no row."""
+    kit.pylance(NESTED, max_rows_per_file=8, enable_stable_row_ids=stable, data_storage_version=version)
+    for column in ("a", "s"):
+        kit.dataset().create_scalar_index(column, "BTREE")
+    kit.dataset().delete("a = 2")
+    table = kit.open()
+    ids = kit.dataset().to_table(columns=["a"], with_row_id=True).column("_rowid").to_pylist()
+    table.add_columns({"s": "concat('new ', a)"}, replace=True)
+    assert kind(kit) == "DataReplacement" and table.history()[0].parameters["transaction"] == "data_replacement"
+    left = [row | {"s": f"new {row['a']}"} for row in NESTED.to_pylist() if row["a"] != 2]
+    assert same(kit).to_pylist() == left
+    states = {r["name"]: r["units"] for r in table.indices().to_pylist()}
+    assert states == {"a_idx": 3, "s_idx": 0}
+    for where, count in (("s = 'new 7'", 1), ("s = 'v7'", 0), ("a = 7", 1)):
+        assert kit.dataset().count_rows(filter=where) == table.scan(where=where).count() == count
+    assert kit.dataset().to_table(columns=["a"], with_row_id=True).column("_rowid").to_pylist() == ids
+    if stable:
+        changed = table.scan(["_row_version"]).to_arrow().column(0).unique().to_pylist()
+        assert changed == [table.version]
+    table.add_columns(
+        lambda rows: {"n": [{"q": -a, "l": [a]} for a in rows["a"].to_pylist()], "more": rows["a"]},
+        columns=["a"],
+        replace=True,
+    )
+    assert kind(kit) == "Merge", "with a new column"
+    left = [row | {"n": {"q": -row["a"], "l": [row["a"]]}, "more": row["a"]} for row in left]
+    assert same(kit).to_pylist() == left
+    table.add_columns({"s": "null", "more": "more + 1", "a": "a"}, replace=True)
+    assert all(len(found) == 2 for found in files(kit)), "a file of tombstones alone is no longer named"
+    with kit.overtaken_by(lambda: kit.pylance(same(kit).slice(0, 1), mode="append")):
+        table.add_columns({"more": "a * 2"}, replace=True)
+    left = [row | {"s": None, "more": row["a"] * 2} for row in [*left, left[0]]]
+    assert same(kit).to_pylist() == left
+    table.optimize_indices()
+    table.optimize()
+    assert sorted(map(repr, same(kit).to_pylist())) == sorted(map(repr, left))
+
+
+def test_what_is_not_replaced(kit, numbers):
+    kit.pylance(numbers)
+    table, before = kit.open(), kit.files()
+    for call, error, match in (
+        (lambda: table.add_columns({"s": "a"}), InvalidArgumentError, "already exists"),
+        (lambda: table.add_columns({"S": "'x'"}, replace=True), InvalidArgumentError, "already exists"),
+        (lambda: table.add_columns({"a": "s"}, replace=True), EvaluationError, "v1"),
+        (lambda: table.add_columns({"a": "array(a)"}, replace=True), ExpressionError, "cannot be cast"),
+        (lambda: table.add_columns(lambda rows: {"a": rows["s"]}, replace=True), SchemaMismatchError, "`a`"),
+        (lambda: table.add_columns(numbers, on="a", replace=True), InvalidArgumentError, "would lose their values"),
+    ):
+        with pytest.raises(error, match=match):
+            call()
+        assert kit.files() == before
+
+
 def test_fields_of_structs_in_files_of_2_0(kit):
     """pylance does not find them in a file of their own."""
     kit.pylance(pa.table({"s": [{"x": 1, "y": 2}]}), data_storage_version="2.0")

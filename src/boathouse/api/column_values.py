@@ -33,6 +33,7 @@ class ColumnValues(Part):
         on: str | Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
         schema: Any = None,
+        replace: bool = False,
         message: str | None = None,
         metadata: Mapping[str, str] | None = None,
         txn: tuple[str, int] | None = None,
@@ -42,6 +43,7 @@ class ColumnValues(Part):
         the names of new columns; or a function that gets a RecordBatch of `columns` (None: all) and gives the new
         columns of these rows as Arrow data, a pandas frame or a dict of arrays; or, with the keys `on`, data whose
         other columns are added: a row of the table gets those of the row with equal keys, null where there is none.
+        With `replace` columns that are there get the values in place of theirs, in every row, and keep their types.
 
         The function is called for one batch after another, of at most 65,536 rows, and again after a concurrent change
         of the table; without `schema`, the new columns and their types, once more for the first rows. On Spark it runs
@@ -49,21 +51,27 @@ class ColumnValues(Part):
 
         Raises UnsupportedFeatureError for tables of another format, ExpressionError, ColumnNotFoundError,
         EvaluationError if an expression fails on a row, ConstraintViolationError if the data has a key twice,
-        SchemaMismatchError, InvalidArgumentError for a name that exists, CommitConflictError, CommitUnknownError,
-        ReadOnlyError.
+        SchemaMismatchError, InvalidArgumentError for a name that exists, and for `replace` with keys,
+        CommitConflictError, CommitUnknownError, ReadOnlyError.
 
         >>> places = bh.create("lake/places", "id bigint, city string", format="lance")
         >>> done = places.append([{"id": 1, "city": "Kiel"}, {"id": 2, "city": "Bergen"}])
         >>> done = places.add_columns({"name": "upper(city)", "letters": "length(city)"})
         >>> done = places.add_columns(pa.table({"id": [2], "country": ["NO"]}), on="id")
         >>> done = places.add_columns(lambda rows: {"half": [i / 2 for i in rows["id"].to_pylist()]}, columns=["id"])
+        >>> done = places.add_columns({"letters": "letters + 1"}, replace=True)
         >>> places.to_arrow().to_pylist()[0]
-        {'id': 1, 'city': 'Kiel', 'name': 'KIEL', 'letters': 4, 'country': None, 'half': 0.5}
+        {'id': 1, 'city': 'Kiel', 'name': 'KIEL', 'letters': 5, 'country': None, 'half': 0.5}
         """
         options = WriteOptions.of(message, metadata, txn, dry_run)
         given = _given(values, on, columns, schema)
+        if replace and isinstance(given, ByKeys):
+            raise InvalidArgumentError(
+                "replace= with the keys on=: rows without a match would lose their values",
+                advice="merge the data: t.merge(data, on=...).when_matched_update({...})",
+            )
         engine = LOCAL if isinstance(given, ByKeys) else engine_for(None, self._spark)
-        return self._run(engine, ColumnsComputed(given), options, True)
+        return self._run(engine, ColumnsComputed(given, replace), options, True)
 
     @located
     def cast_column(
@@ -77,10 +85,11 @@ class ColumnValues(Part):
         dry_run: bool = False,
     ) -> WriteResult:
         """Gives a column another type, wider or not: its values are cast, as Spark casts them with ANSI on, and written
-        beside the old ones, which nothing reads any more. `type` is Spark SQL text or a DataType.
+        beside the old ones, which nothing reads any more; so are those of a field of structs (`s.x`). `type` is Spark SQL
+        text or a DataType.
 
         Raises ColumnNotFoundError, ExpressionError for types of which none is cast to the other, EvaluationError if a
-        value does not fit, UnsupportedFeatureError for a field of a struct and for tables of another format,
+        value does not fit, UnsupportedFeatureError for what is in a list or map, and for tables of another format,
         UnsupportedTypeError, CommitConflictError, CommitUnknownError, ReadOnlyError.
 
         >>> notes = bh.create("lake/notes", "id string", format="lance")

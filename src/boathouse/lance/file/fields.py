@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from boathouse.bits.protobuf import Message, mapping, nested, repeated, scalar
 
 ROW_ID, CREATED, UPDATED = -3, -4, -5
+TOMBSTONE = -2
+"""In the place of a field whose values in a data file are no longer those of the table."""
 HIDDEN = frozenset((ROW_ID, CREATED, UPDATED))
 """The ids of columns of data files that are none of the table's: the ids of rows, and the versions in which they came
 and were last changed."""

@@ -9,6 +9,7 @@ from boathouse.lance.manifests.messages import Merge
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, ids_of, kinds_of
 from boathouse.lance.operations.build import Build, Built
 from boathouse.lance.operations.column_files import with_column_files
+from boathouse.lance.operations.data_replacement import without_values
 from boathouse.lance.operations.project import projected_fragments, tightens, without_lost_indices
 from boathouse.table.change import Change
 from boathouse.table.edits import AddColumn, AddColumnFiles, CastColumn, DropColumn, RenameColumn, SetNullable, SetType
@@ -34,7 +35,12 @@ class MergeOperation(OurOperation):
         fields = build.fields()
         manifest = replace(build.base, fragments=with_column_files(build, fields))
         built = build.merged(projected_fragments(manifest, fields), fields)
-        return replace(built, document=without_lost_indices(built.document, build.root))
+        document = without_lost_indices(built.document, build.root)
+        if build.change.edit(AddColumnFiles) is not None:
+            new = {f.id: f.files[-1] for f in manifest.fragments}
+            ids = {id for file in new.values() for id in file.fields}
+            document = without_values(document, ids, new, build.root)
+        return replace(built, document=document)
 
     def after(self, pair: Pair, theirs: Theirs) -> Verdict:
         if theirs.operation.replaces_table:

@@ -11,13 +11,10 @@ from boathouse.lance.operations.base import Operation, OurOperation, kinds_of
 from boathouse.lance.operations.clone import CloneOperation
 from boathouse.lance.operations.columns import MergeOperation
 from boathouse.lance.operations.config import UpdateConfigOperation
+from boathouse.lance.operations.data_replacement import DataReplacementOperation
 from boathouse.lance.operations.delete import DeleteOperation
 from boathouse.lance.operations.indices import CreateIndexOperation
-from boathouse.lance.operations.others import (
-    DataReplacementOperation,
-    ReserveFragmentsOperation,
-    UpdateBasesOperation,
-)
+from boathouse.lance.operations.others import ReserveFragmentsOperation, UpdateBasesOperation
 from boathouse.lance.operations.overwrite import CreateOperation, OverwriteOperation
 from boathouse.lance.operations.project import ProjectOperation
 from boathouse.lance.operations.restore import RestoreOperation
@@ -29,12 +26,11 @@ CREATE: Final = CreateOperation()
 CLONE: Final = CloneOperation()
 _OURS: Final[tuple[OurOperation, ...]] = (
     CreateIndexOperation(), RewriteOperation(), OverwriteOperation(), DeleteOperation(), UpdateOperation(),
-    AppendOperation(), MergeOperation(), ProjectOperation(), RestoreOperation(), UpdateConfigOperation(), CLONE,
+    AppendOperation(), MergeOperation(), DataReplacementOperation(), ProjectOperation(), RestoreOperation(),
+    UpdateConfigOperation(), CLONE,
 )  # fmt: skip
 """In this order: a change that keeps the rows is one of indices, or a rewrite, whatever its edits."""
-_OTHERS: Final[tuple[Operation, ...]] = (
-    ReserveFragmentsOperation(), DataReplacementOperation(), UpdateBasesOperation(),
-)  # fmt: skip
+_OTHERS: Final[tuple[Operation, ...]] = (ReserveFragmentsOperation(), UpdateBasesOperation())
 _BY_NAME: Final = {operation.name: operation for operation in (*_OURS, *_OTHERS)}
 
 

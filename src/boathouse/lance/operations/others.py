@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from boathouse.lance.manifests.messages import DataReplacement
 from boathouse.lance.operations.base import Operation, Pair, Theirs
 from boathouse.table.verdict import Rebase, Verdict
 
@@ -26,12 +25,3 @@ class UpdateBasesOperation(_Harmless):
     """More places where files may be: the head names them."""
 
     name = "update_bases"
-
-
-class DataReplacementOperation(Operation):
-    """Columns of fragments are in other files."""
-
-    name = "data_replacement"
-
-    def touched(self, message: DataReplacement) -> frozenset[int]:
-        return frozenset(r.fragment_id for r in message.replacements)

@@ -21,7 +21,7 @@ from boathouse.expr.resolve import bind
 from boathouse.expr.tree import Case, Column, Expr, IsNull, Not, columns
 from boathouse.expr.values import Stored
 from boathouse.ops.outcomes import data_files
-from boathouse.ops.rows.assign import struct
+from boathouse.ops.rows.assign import stored, struct
 from boathouse.ops.schema.add_columns import AddColumns
 from boathouse.ops.schema.alter_columns import column_path
 from boathouse.ops.schema.dependents import check_unnamed
@@ -63,7 +63,11 @@ class ByExpressions:
 
     def values(self, start: Start) -> Values:
         schema = start.snapshot.schema
-        bound = {name: bind(parse(text), schema, start.zone) for name, text in self.texts.items()}
+        bound = {}
+        for name, text in self.texts.items():
+            value = parse(text)
+            known = schema.field(name) if schema.places.exactly(name) else None
+            bound[name] = bind(value if known is None else stored(value, known), schema, start.zone)
         fields = [Field(name, _known(e.type, name, "cast it: cast(null as int)")) for name, e in bound.items()]
         read = {path[0] for e in bound.values() for path in columns(e)}
         return Values(Schema(tuple(fields)), tuple(n for n in schema.names if n in read), Expressions(bound))
@@ -142,21 +146,27 @@ def _known(type: DataType | None, name: str, advice: str) -> DataType:
 
 @dataclass(frozen=True, slots=True)
 class ColumnsComputed:
-    """Adds columns whose values existing rows get at once. Raises what `given` raises, UnsupportedFeatureError,
-    EvaluationError, and InvalidArgumentError for a name that already exists."""
+    """Adds columns whose values existing rows get at once; with `replace` columns that are there get others in place of
+    theirs. Raises what `given` raises, UnsupportedFeatureError, EvaluationError, SchemaMismatchError, and
+    InvalidArgumentError for a name that already exists."""
 
     given: Given
+    replace: bool = False
     operation: ClassVar[Operation] = "add-columns"
 
     def plan(self, start: Start) -> WritePlan:
         required(start.snapshot, ColumnFiles, "adding columns with values")
         values = self.given.values(start)
-        new = tuple((f.name, f.type) for f in values.columns)
-        if not new:
+        if not len(values.columns):
             raise InvalidArgumentError("there is no column to add", advice="give at least one")
+        there = start.snapshot.schema.places
+        new = tuple((f.name, f.type) for f in values.columns if not (self.replace and there.exactly(f.name)))
         change = AddColumns(new).plan(start).finish(()).change
         assert change is not None
-        return _plan(start, change.schema_edits, values, "add-columns", change.parameters)
+        parameters = dict(change.parameters)
+        if replaced := [name for name in values.columns.names if name not in dict(new)]:
+            parameters |= {"replaced": ", ".join(replaced)}
+        return _plan(start, change.schema_edits, values, "add-columns", parameters)
 
 
 @dataclass(frozen=True, slots=True)
