@@ -85,8 +85,8 @@ class ColumnValues(Part):
         dry_run: bool = False,
     ) -> WriteResult:
         """Gives a column another type, wider or not: its values are cast, as Spark casts them with ANSI on, and written
-        beside the old ones, which nothing reads any more; so are those of a field of structs (`s.x`). `type` is Spark SQL
-        text or a DataType.
+        beside the old ones, which nothing reads any more; those of a field of structs (`s.x`) alone. `type` is Spark
+        SQL text or a DataType.
 
         Raises ColumnNotFoundError, ExpressionError for types of which none is cast to the other, EvaluationError if a
         value does not fit, UnsupportedFeatureError for what is in a list or map, and for tables of another format,
