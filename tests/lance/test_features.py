@@ -14,7 +14,7 @@ from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.location import Location
 
-KNOWN = (1, 2, 4, 8, 16, 32, 128, 256, 1024, 2048)
+KNOWN = (1, 2, 4, 8, 16, 32, 64, 128, 256, 1024, 2048)
 WRITTEN = (1, 2, 4, 8, 16, 32, 128, 256, 1024, 2048)
 
 

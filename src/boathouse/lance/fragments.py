@@ -40,7 +40,7 @@ def _batch(
     manifest: Manifest, fragments: Sequence[DataFragment], root: str, schema: pa.Schema, rows_of: RowCount
 ) -> pa.RecordBatch:
     n = len(fragments)
-    parts = [[part_of(manifest, f, root) for f in fragment.files] for fragment in fragments]
+    parts = [_parts(manifest, fragment, root) for fragment in fragments]
     counts = [fragment_counts(manifest, f, rows_of) for f in fragments]
     columns: dict[str, Any] = {
         "unit": pa.array([f.id for f in fragments], pa.int64()),
@@ -57,6 +57,17 @@ def _batch(
     }
     arrays = [columns[f.name] if f.name in columns else pa.nulls(n, f.type) for f in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _parts(manifest: Manifest, fragment: DataFragment, root: str) -> list[dict[str, Any]]:
+    """The data files, and then overlays of them, without columns: whoever compares units sees that it has others.
+    Raises CorruptTableError."""
+    found = [part_of(manifest, f, root) for f in fragment.files]
+    for overlay in fragment.overlays:
+        if overlay.data_file is None:
+            raise CorruptTableError(f"a data overlay of fragment {fragment.id} without a file", where=root)
+        found.append(part_of(manifest, overlay.data_file, root) | {"fields": [], "columns": []})
+    return found
 
 
 def part_of(manifest: Manifest, file: DataFile, root: str) -> dict[str, Any]:

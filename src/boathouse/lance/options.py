@@ -30,7 +30,8 @@ NO_PARTITION = pa.struct([])
 @dataclass(frozen=True, slots=True)
 class NativeRead:
     """Of ReadSpec: the table's fields as a SchemaMessage, and the condition for which units were planned: `rows` of
-    units hold for it alone."""
+    units hold for it alone. `overlays`: fragments may have data overlay files."""
 
     fields: bytes
     where: Expr | None = None
+    overlays: bool = False

@@ -20,18 +20,19 @@ from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import EMPTY, Bitmap
 from boathouse.compute.evaluate import mask
-from boathouse.errors import CorruptTableError
+from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.blob_rows import with_files
 from boathouse.lance.file.columns import naming
 from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
-from boathouse.lance.file.schema import JSON, Node, tree
+from boathouse.lance.file.schema import JSON, Node, arrow_type, tree
 from boathouse.lance.indices.row_ranges import Ranges, count, decode, merged, positions_of
 from boathouse.lance.jsonb import to_text
 from boathouse.lance.lineage.stored import FIELD_IDS, Fragment
 from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.options import BFLOAT16, NativeRead
+from boathouse.lance.overlays import Overlays
 from boathouse.lance.split_fields import joined, pruned
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.reading import UnitRead, read_units
@@ -45,6 +46,8 @@ _FEW = 16
 _GAP = 1 << 12
 """Rows that are read between ranges of rows, rather than that reading begins anew."""
 Positions = npt.NDArray[np.int64]
+_Held = list[tuple[Node, pa.ChunkedArray]]
+"""The parts of a column, each with its leaves."""
 T = TypeVar("T")
 
 
@@ -54,7 +57,7 @@ def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
     assert isinstance(native, NativeRead)
     nodes = {node.id: node for node in tree(SchemaMessage.decode(native.fields).fields)}
     lineage = any(c.field_id in FIELD_IDS.values() for c in task.read.columns)
-    messages = _by_unit(task, "fragment", DataFragment.decode) if lineage else {}
+    messages = _by_unit(task, "fragment", DataFragment.decode) if lineage or native.overlays else {}
     planned = native.where is not None and native.where == task.read.where
     ranges = _by_unit(task, "rows", decode) if planned else {}
 
@@ -62,7 +65,12 @@ def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
         unit = read.unit["unit"]
         with ExitStack() as stack:
             parts = _Parts(read.spec.files, read.unit, nodes, stack)
-            yield from _Fragment(read, parts, messages.get(unit), ranges.get(unit)).batches()
+            message = messages.get(unit)
+            over = None
+            if message is not None and message.overlays:
+                beside = read.unit["parts"][len(message.files) :]
+                over = Overlays(read.spec.files, message, [part["path"] for part in beside])
+            yield from _Fragment(read, parts, message, ranges.get(unit), over).batches()
 
     return read_units(task, {LANCE: fragment})
 
@@ -129,6 +137,7 @@ class _Fragment:
     parts: _Parts
     message: DataFragment | None = None
     ranges: Ranges | None = None
+    overlays: Overlays | None = None
     types: Mapping[str, pa.DataType] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -212,7 +221,7 @@ class _Fragment:
         for start in range(rows.start, rows.stop, self._batch_rows):
             window = range(start, min(start + self._batch_rows, rows.stop))
             tables = {i: streams[i].rows(len(window)) for i in by_part}
-            yield window, self._columns(columns, by_part, tables, len(window))
+            yield window, self._columns(columns, by_part, tables, np.arange(window.start, window.stop))
 
     def _grouped(self, columns: Sequence[ReadColumn]) -> dict[int, list[tuple[str, Node]]]:
         """What to read from each file; a column that no file contains is in none."""
@@ -227,14 +236,29 @@ class _Fragment:
         columns: Sequence[ReadColumn],
         by_part: Mapping[int, Sequence[tuple[str, Node]]],
         tables: Mapping[int, pa.Table],
-        count: int,
+        positions: Positions,
     ) -> dict[str, pa.Array]:
         """The columns in their plain types, from what was read from each file."""
         found: dict[str, list[tuple[Node, pa.ChunkedArray]]] = {}
         for i, held in by_part.items():
             for (name, node), column in zip(held, tables[i].columns):
                 found.setdefault(name, []).append((node, self._blobs(name, i, column) if node.is_blob else column))
-        return {c.name: self._column(c, found.get(c.name, ()), count) for c in columns}
+        if self.overlays is not None:
+            found = {c.name: self._overlaid(self.overlays, c, found.get(c.name, []), positions) for c in columns}
+        return {c.name: self._column(c, found.get(c.name, ()), len(positions)) for c in columns}
+
+    def _overlaid(self, overlays: Overlays, column: ReadColumn, parts: _Held, positions: Positions) -> _Held:
+        if column.field_id in FIELD_IDS.values():
+            return parts
+        node = self.parts.node(column)
+        whole = parts or [(node, pa.chunked_array([pa.nulls(len(positions), arrow_type(node))]))]
+        if len(whole) > 1 or node.is_blob:
+            raise UnsupportedFeatureError(
+                f"data overlay files beside column `{column.name}`, a blob or in several files",
+                where=self.unit["path"],
+            )
+        ((held, values),) = whole
+        return [(held, overlays.over(node, values, positions))]
 
     def _blobs(self, name: str, part: int, column: pa.ChunkedArray) -> pa.ChunkedArray:
         """With the files that have their bytes, if the rows are read to be written again."""
@@ -264,13 +288,13 @@ class _Fragment:
             tables[i] = self.parts.file(i).read([node for _, node in held], window)
             if len(positions) < len(window):
                 tables[i] = tables[i].take(pa.array(positions - window.start))
-        return self._columns(columns, by_part, tables, len(positions))
+        return self._columns(columns, by_part, tables, positions)
 
     def _taken(self, columns: Sequence[ReadColumn], positions: Positions) -> dict[str, pa.Array]:
         """The columns of the rows at `positions`, of which only the chunks that hold them are read."""
         by_part = self._grouped(columns)
         tables = {i: self.parts.file(i).take(positions, [node for _, node in held]) for i, held in by_part.items()}
-        return self._columns(columns, by_part, tables, len(positions))
+        return self._columns(columns, by_part, tables, positions)
 
     def _plain(self, name: str, node: Node, column: pa.ChunkedArray) -> pa.Array:
         """A column in its plain type: dictionaries, large layouts and zones are Lance's own."""

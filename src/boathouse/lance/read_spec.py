@@ -32,6 +32,7 @@ def read_spec(
     filtered = [schema.field(path[0]).name for path in columns_of(where)] if where is not None else []
     stored = [name for name in hidden if name in LINEAGE]
     lineage = (ReadColumn(f"\0{name}", INT64, False, None, LINEAGE[name]) for name in stored)
+    overlays = any(f.overlays for f in snapshot.manifest.fragments)
     return ReadSpec(
         format="lance",
         files=data_files(snapshot.stores),
@@ -40,7 +41,7 @@ def read_spec(
         output=output,
         hidden=tuple(hidden),
         where=where,
-        native=NativeRead(SchemaMessage(fields=snapshot.manifest.fields).encode(), where),
+        native=NativeRead(SchemaMessage(fields=snapshot.manifest.fields).encode(), where, overlays),
         version=version_words(snapshot.version, snapshot.location.uri),
     )
 

@@ -45,7 +45,10 @@ def candidates(snapshot: LanceSnapshot, where: Expr, rows: Mapping[int, int]) ->
     """`rows` are the physical rows of each fragment."""
     found = Candidates()
     asked = _by_column(where)
-    if not asked or len(rows) < len(snapshot.manifest.fragments):  # two fragments have the same id
+    fragments = snapshot.manifest.fragments
+    if not asked or len(rows) < len(fragments):  # two fragments have the same id
+        return found
+    if any(f.overlays for f in fragments):  # values that are newer than an index
         return found
     try:
         indices = list(usable(snapshot))

@@ -55,6 +55,9 @@ def _of_fragment(fragment: DataFragment, manifest: Manifest, root: str, blobs: b
         yield uri, "data", file.file_size_bytes or None
         if blobs:
             yield f"{uri.removesuffix('.lance')}/", "data", None
+    for overlay in fragment.overlays:
+        if overlay.data_file is not None:
+            yield data_uri(manifest, overlay.data_file, root), "data", overlay.data_file.file_size_bytes or None
     deletion = deletion_file_uri(manifest, fragment, root)
     if deletion is not None:
         yield deletion, "position deletes", None

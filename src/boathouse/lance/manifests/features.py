@@ -35,7 +35,7 @@ NAMES: Final = {
     FRAGMENT_REUSE: "fragment reuse index",
     SPILLED_LINEAGE: "row lineage in data files",
 }
-READ: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048
+READ: Final = 1 | 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048
 """Bits that a table may have to be read here."""
 WRITE: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048
 """Bits that a table may have to be written here."""

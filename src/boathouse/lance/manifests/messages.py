@@ -94,6 +94,24 @@ class ExternalFile(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class FieldCoverage(Message):
+    """A set of rows for each field of the file."""
+
+    offset_bitmaps: tuple[bytes, ...] = repeated(1, "bytes")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOverlayFile(Message):
+    """Other values of some rows, which are portable 32-bit roaring bitmaps of positions: one for all fields, or one
+    each."""
+
+    data_file: DataFile | None = nested(1, DataFile)
+    shared_offset_bitmap: bytes | None = scalar(2, "bytes", oneof="coverage")
+    committed_version: int = scalar(3, "uint64")
+    field_coverage: FieldCoverage | None = nested(4, FieldCoverage, oneof="coverage")
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataFragment(Message):
     """`physical_rows` counts deleted rows too; 0 means that its writer did not record it.
 
@@ -112,6 +130,7 @@ class DataFragment(Message):
     external_updated: ExternalFile | None = nested(8, ExternalFile, oneof="updated")
     inline_created: bytes | None = scalar(9, "bytes", oneof="created")
     external_created: ExternalFile | None = nested(10, ExternalFile, oneof="created")
+    overlays: tuple[DataOverlayFile, ...] = repeated(11, DataOverlayFile)
     column_row_ids: Message | None = nested(12, Message, oneof="row_ids")
     column_updated: Message | None = nested(13, Message, oneof="updated")
     column_created: Message | None = nested(14, Message, oneof="created")
