@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import io
+import random
 import shutil
 
 import pyarrow as pa
@@ -407,6 +409,88 @@ def test_what_is_asked_wrongly(kit):
     assert small.read() == VALUES[2]
     with pytest.raises(MissingFileError):
         packed.read()
+
+
+class History(Blobs):
+    """Steps of ours and of pylance's by turns."""
+
+    def __init__(self, kit, seed: int) -> None:
+        self.rng, self.next = random.Random(seed), 1000
+        self.version = ["2.2", "2.1", "2.2", "2.0"][seed % 4]
+        super().__init__(kit, self.version, enable_stable_row_ids=bool(seed % 2))
+
+    def fresh(self) -> dict[int, bytes | None]:
+        self.next += 8
+        sizes = (0, 3, 300, 65_536, 65_537, 200_000)
+        return {
+            id: None if self.rng.random() < 0.2 else self.rng.randbytes(self.rng.choice(sizes))
+            for id in range(self.next - 8, self.next)
+        }
+
+    def some(self) -> tuple[str, list[int]]:
+        modulus, rest = self.rng.choice([2, 3, 7]), self.rng.randrange(2)
+        return f"id % {modulus} = {rest}", [i for i in self.rows if i % modulus == rest]
+
+    def append(self, ours: bool) -> None:
+        rows = self.fresh()
+        if ours:
+            self.kit.open().append(plain(rows))
+        else:
+            self.kit.dataset().insert(plain_of_pylance(self.version, rows))
+        self.rows |= rows
+
+    def update(self, ours: bool) -> None:
+        """pylance writes no blobs again by an update."""
+        where, ids = self.some()
+        value = self.rng.choice([None, b"set"])
+        if self.rng.random() < 0.5:
+            self.kit.open().update({"b": "null" if value is None else "X'736574'"}, where=where)
+            self.rows |= dict.fromkeys(ids, value)
+        else:
+            self.kit.open().update({"id": "id + 1000000"}, where=where)
+            self.rows = {i + 1_000_000 if i in ids else i: b for i, b in self.rows.items()}
+
+    def upsert(self, ours: bool) -> None:
+        known = self.rng.sample(sorted(self.rows), min(3, len(self.rows)))
+        rows = self.fresh() | dict(zip(known, self.fresh().values()))
+        self.kit.open().upsert(plain(rows), on="id")
+        self.rows |= rows
+
+    def delete(self, ours: bool) -> None:
+        where, ids = self.some()
+        if len(ids) < len(self.rows):
+            (self.kit.open() if ours else self.kit.dataset()).delete(where)
+            self.rows = {i: b for i, b in self.rows.items() if i not in ids}
+
+    def compact(self, ours: bool) -> None:
+        if not ours:
+            self.kit.dataset().optimize.compact_files()
+        elif self.rng.random() < 0.5:
+            self.kit.open().optimize()
+        else:
+            self.kit.open().optimize(sort_by=["id desc"])
+
+    def column(self, ours: bool) -> None:
+        name = f"c{self.next}"
+        self.next += 1
+        (self.kit.open() if ours else self.kit.dataset()).add_columns({name: "id * 2"})
+        (self.kit.open().drop_column if ours else self.kit.dataset().drop_columns)(name if ours else [name])
+
+    def clean(self, ours: bool) -> None:
+        """What no version needs goes, and nothing else."""
+        if ours:
+            self.kit.open().vacuum(0, enforce_retention_duration=False)
+        else:
+            self.kit.dataset().cleanup_old_versions(older_than=dt.timedelta(0), delete_unverified=True)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 44))])
+def test_histories_by_turns(kit, seed):
+    history = History(kit, seed)
+    for _ in range(10):
+        step = history.rng.choice(["append", "update", "upsert", "delete", "compact", "column", "clean"])
+        getattr(history, step)(history.rng.random() < 0.5)
+        history.check()
 
 
 @pytest.mark.spark

@@ -434,3 +434,12 @@ def test_others_in_order():
         assert order_of(array).tolist() == [1, 2, 0]
         assert changes_in(array.take(pa.array(order_of(array)))).tolist() == [0, 1, 2]
     assert order_of(pa.array([], pa.string())).tolist() == changes_in(pa.array([], pa.string())).tolist() == []
+
+
+@pytest.mark.spark
+def test_a_compaction_on_spark_takes_them_along(kit, spark):
+    of_every_kind(kit, False)
+    bh.open(kit.uri, spark=spark).optimize()
+    state = {r["name"]: (r["units"], r["uncovered"]) for r in kit.open().indices().to_pylist()}
+    assert {state[name] for name in MOVED} == {(1, 1)}
+    check_searches(kit)
