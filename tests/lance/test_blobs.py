@@ -6,6 +6,7 @@ import datetime as dt
 import io
 import random
 import shutil
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -23,6 +24,8 @@ from boathouse.errors import (
     UnsupportedFeatureError,
 )
 from boathouse.lance.blobs import LanceBlobs
+from boathouse.lance.file.schema import BLOB_V2
+from boathouse.lance.file.writer import LanceWriter
 from boathouse.storage import Stores
 
 lance = pytest.importorskip("lance")
@@ -159,6 +162,14 @@ def test_clones_and_branches_find_them(kit, tmp_path):
     kit.dataset().create_branch("dev", 1)
     for t in (bh.open(str(tmp_path / "clone")), kit.open(ref="dev")):
         assert read(t.take_blobs("b", range(7))) == VALUES
+        t.update({"id": "id + 10"}, where="id >= 3")
+        t.append(plain({20: b"more" * 20_000}))
+        t.optimize()
+        found = dict(zip(t.scan(["id"]).to_arrow()["id"].to_pylist(), read(t.take_blobs("b", range(8)))))
+        assert found == {(i if i < 3 else i + 10): b for i, b in enumerate(VALUES)} | {20: b"more" * 20_000}
+        kinds = {b and b["kind"] for b in t.scan(["b"]).to_arrow()["b"].to_pylist()}
+        assert kinds == {None, 0, 1, 2}
+    assert pylances(kit) == dict(enumerate(VALUES)), "the table itself has no part in it"
 
 
 def ours(kit) -> dict[int, bytes | None]:
@@ -372,6 +383,33 @@ def test_a_file_that_lost_its_end(kit):
     with pytest.raises(CorruptTableError, match="ends before"):
         kit.open().update({"id": "id + 1"})
     assert kit.files() == files
+
+
+def test_places_that_cannot_be(kit):
+    """Of which a blob is not copied, and nothing else is written."""
+    made(kit, "2.2")
+    columns = {"kind": [0], "position": [1 << 63], "size": [5], "blob_id": [0], "blob_uri": [""]}
+    for place in ({}, {"position": [1 << 40]}, {"size": [1 << 62], "position": [0]}):
+        stored = pa.StructArray.from_arrays(
+            [pa.array(v, f.type) for v, f in zip((columns | place).values(), BLOB_V2)], fields=list(BLOB_V2)
+        )
+        path = next((kit.root / "data").glob("*.lance"))
+        schema = kit.load().manifest.fields
+        with open(path, "wb") as sink:
+            writer = LanceWriter(sink, pa.schema([("id", pa.int64()), pa.field("b", BLOB_V2)]), schema)
+            writer.write(pa.record_batch([pa.array([1]), stored], ["id", "b"]))
+            summary = writer.close()
+
+        def as_written(manifest, summary=summary):
+            (fragment,) = manifest.fragments
+            file = replace(fragment.files[0], file_size_bytes=summary.size)
+            return replace(manifest, fragments=(replace(fragment, physical_rows=1, files=(file,)),))
+
+        kit.edit(as_written)
+        files = kit.files()
+        with pytest.raises(CorruptTableError):
+            kit.open().update({"id": "id + 1"})
+        assert kit.files() == files
 
 
 def test_of_two_columns(kit):

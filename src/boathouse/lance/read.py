@@ -265,7 +265,9 @@ class _Fragment:
         wanted = self.types[name]
         if wanted.num_fields == column.type.num_fields:
             return column
-        return with_files(column, wanted, self.unit["parts"][part]["path"], self.parts.file(part).version)
+        path = self.unit["parts"][part]["path"]
+        with naming(path, f"column `{name}`"):
+            return with_files(column, wanted, path, self.parts.file(part).version)
 
     def _column(self, column: ReadColumn, parts: Sequence[tuple[Node, pa.ChunkedArray]], count: int) -> pa.Array:
         if not parts:
