@@ -119,19 +119,21 @@ def _btree(index: StoredIndex, moves: Moves) -> Content:
 def _bitmap(index: StoredIndex, moves: Moves) -> Content:
     with index.open(lookup.KEYS) as file:
         rows = file.read(["keys", "bitmaps"])
-        sets = [_moved_set(data or b"", moves, file.uri) for data in rows.column("bitmaps").to_pylist()]
-    kept = pa.array([i for i, ids in enumerate(sets) if len(ids)], pa.int64())
-    return contents.bitmap_of(_whole(rows, "keys").take(kept), [encode_rows(ids) for ids in sets if len(ids)])
+        sets = [_rows_of(data or b"", file.uri) for data in rows.column("bitmaps").to_pylist()]
+    moved = moves.addresses(np.concatenate([np.empty(0, np.int64), *sets]))
+    parts = [part[part >= 0] for part in np.split(moved, np.cumsum([len(ids) for ids in sets])[:-1])] if sets else []
+    kept = pa.array([i for i, ids in enumerate(parts) if len(ids)], pa.int64())
+    return contents.bitmap_of(_whole(rows, "keys").take(kept), [encode_rows(ids) for ids in parts if len(ids)])
 
 
-def _moved_set(data: bytes, moves: Moves, where: str) -> Numbers:
+def _rows_of(data: bytes, where: str) -> Numbers:
+    """The addresses of a set."""
     parts = [np.empty(0, np.int64)]
     for upper, positions in decode_rows(data, where):
         if positions is None:
             raise ValueError("a set of every row of a fragment")
-        parts.append(moves.addresses(positions | upper << 32))
-    found = np.concatenate(parts)
-    return found[found >= 0]
+        parts.append(positions | upper << 32)
+    return np.concatenate(parts)
 
 
 def _zones(index: StoredIndex, moves: Moves) -> Content:
@@ -139,7 +141,8 @@ def _zones(index: StoredIndex, moves: Moves) -> Content:
     with index.open(name) as file:
         rows, metadata = file.read(), dict(file.metadata)
         null_rows = file.global_buffer(int(metadata["null_bitmap"]))
-        nulls = np.sort(_moved_set(null_rows, moves, file.uri))
+        moved = moves.addresses(_rows_of(null_rows, file.uri))
+        nulls = np.sort(moved[moved >= 0])
     columns = {c: _numbers(rows, c) for c in ("fragment_id", "zone_start", "zone_length")}
     zones = [
         (i, *zone)
