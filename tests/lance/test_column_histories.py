@@ -10,12 +10,18 @@ import pytest
 lance = pytest.importorskip("lance")
 
 
+def struct_of(x: pa.DataType) -> pa.DataType:
+    return pa.struct([("x", x), ("y", pa.string())])
+
+
 class Model:
     """The rows by their key `k`, as dicts of the columns that there are."""
 
-    def __init__(self, kit, seed: int) -> None:
+    def __init__(self, kit, seed: int, structs: bool) -> None:
         self.kit, self.rng = kit, random.Random(seed)
         self.columns: dict[str, pa.DataType] = {"k": pa.int64(), "s": pa.string()}
+        if structs:
+            self.columns["n"] = struct_of(pa.int64())
         self.rows: dict[int, dict[str, object]] = {}
         self.next = 0
         self.names = 0
@@ -31,11 +37,14 @@ class Model:
         if name == "k":
             return key
         kind = self.columns[name]
+        if name == "n":
+            x = None if key % 3 == 0 else str(key) if pa.types.is_string(kind.field("x").type) else key
+            return {"x": x, "y": f"y{key}"} if key % 5 else None
         found = None if self.rng.random() < 0.2 else key % 100
         return found if found is None or not pa.types.is_string(kind) else str(found)
 
     def others(self) -> list[str]:
-        return [n for n in self.columns if n != "k"]
+        return [n for n in self.columns if n not in ("k", "n")]
 
     def numbers(self) -> list[str]:
         return [n for n in self.others() if pa.types.is_integer(self.columns[n])]
@@ -121,6 +130,24 @@ class Model:
             if row[name] is not None:
                 row[name] = str(row[name]) if pa.types.is_string(to) else int(row[name])
 
+    def cast_field(self, by_us: bool) -> None:
+        if "n" not in self.columns:
+            return
+        before = self.columns["n"].field("x").type
+        text = pa.types.is_string(before)
+        to = pa.int64() if text else self.rng.choice([pa.int32(), pa.int64(), pa.string()] if by_us else [pa.int32()])
+        if to == before or (text and not by_us):
+            return
+        if by_us:
+            self.kit.open().cast_column("n.x", {"int32": "int", "int64": "bigint"}.get(str(to), "string"))
+        else:
+            self.kit.dataset().alter_columns({"path": "n.x", "data_type": to})
+        self.columns["n"] = struct_of(to)
+        for row in self.rows.values():
+            if row["n"] is not None and row["n"]["x"] is not None:
+                x = row["n"]["x"]
+                row["n"] = row["n"] | {"x": str(x) if pa.types.is_string(to) else int(x)}
+
     def drop(self, by_us: bool) -> None:
         if len(self.columns) < 4:
             return
@@ -156,15 +183,15 @@ class Model:
             assert len(found) == (key in self.rows), step
 
 
-STEPS = ["append", "delete", "update", "add", "add", "empty", "cast", "cast", "drop", "compact", "index"]
+STEPS = ["append", "delete", "update", "add", "add", "empty", "cast", "cast", "cast_field", "drop", "compact", "index"]
 
 
 @pytest.mark.few(1)
 @pytest.mark.spec("L-025", "L-043")
 @pytest.mark.parametrize("seed", [1, 2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 64))])
 def test_histories_of_columns(kit, seed):
-    model = Model(kit, seed)
     version, stable = ["2.0", "2.1", "2.2"][seed % 3], bool(seed % 2)
+    model = Model(kit, seed, structs=version != "2.0")
     kit.pylance(model.new(60), enable_stable_row_ids=stable, max_rows_per_file=25, data_storage_version=version)
     for number in range(12):
         name, by_us = model.rng.choice(STEPS), model.rng.random() < 0.6
