@@ -21,7 +21,11 @@ BLOCK = re.compile(
     re.DOTALL,
 )
 ELSEWHERE = ("design", "checklists")
-TESTED = {"variant.md": "tests/variant/test_docs.py", "streams.md": "tests/engines/spark/test_streams.py"}
+TESTED = {
+    "names.md": "tests/api/test_names.py",
+    "variant.md": "tests/variant/test_docs.py",
+    "streams.md": "tests/engines/spark/test_streams.py",
+}
 """Pages whose code other tests run, and say more of."""
 
 
