@@ -1,0 +1,136 @@
+"""In process: Lance tables against pylance: rows taken, scans, conditions, writes, many columns.
+
+./run bench lance_tables            all of it
+./run bench lance_tables take       what has this word in its title
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from harness import DATA, Case, alternate, lineitem, record
+
+import boathouse as bh
+import lance
+
+ROWS = 1_000
+VECTORS = 500_000
+NUMBERS = ["l_orderkey", "l_quantity", "l_extendedprice", "l_discount"]
+TEXT = ["l_comment", "l_shipmode"]
+ASKED = ["l_orderkey", "l_extendedprice", "l_comment"]
+WHERE = "l_discount > 0.09 and l_quantity < 3"
+Runners = dict[str, Callable[[], object]]
+
+
+def table(name: str, make: Callable[[], pa.Table]) -> str:
+    """The path of a dataset that pylance has written of these rows, once."""
+    path = DATA / f"lance-{name}"
+    if not (path / "done").exists():
+        shutil.rmtree(path, ignore_errors=True)
+        lance.write_dataset(make(), str(path))
+        (path / "done").write_text("")
+    return str(path)
+
+
+def vectors() -> pa.Table:
+    values = np.random.default_rng(7).random((VECTORS, 128), dtype=np.float32)
+    return pa.table({"id": np.arange(VECTORS), "v": pa.FixedSizeListArray.from_arrays(pa.array(values.ravel()), 128)})
+
+
+def wide(columns: int) -> pa.Table:
+    return pa.table({f"c{i}": np.arange(100) + i for i in range(columns)})
+
+
+def pair(path: str, theirs: Callable[[lance.LanceDataset], object], ours: Callable[[bh.Table], object]) -> Runners:
+    """Both open the table and do the same."""
+    return {"pylance": lambda: theirs(lance.dataset(path)), "boathouse": lambda: ours(bh.open(path))}
+
+
+def taken(items: str, vec: str) -> list[tuple[str, Runners, str]]:
+    chance = np.random.default_rng(1)
+    rows = lance.dataset(items).count_rows()
+    at, of = (sorted(chance.choice(n, ROWS, replace=False).tolist()) for n in (rows, VECTORS))
+    parquet = lineitem()
+    return [
+        ("take of 1,000 rows of 6,000,000: four numbers", pair(
+            items, lambda d: d.take(at, columns=NUMBERS), lambda t: t.take(at, NUMBERS)), "at most 1.5x"),
+        ("take of 1,000 rows of 500,000: vectors of 128 floats", pair(
+            vec, lambda d: d.take(of, columns=["v"]), lambda t: t.take(of, ["v"])), "at most 1.5x"),
+        ("take of 1,000 rows of 6,000,000: all columns", pair(
+            items, lambda d: d.take(at), lambda t: t.take(at)), "at most 2.5x"),
+        ("take of 1,000 rows of 6,000,000: four numbers, beside Parquet", {
+            "pyarrow, the rows in Parquet": lambda: ds.dataset(parquet).take(pa.array(at), columns=NUMBERS),
+            "boathouse": lambda: bh.open(items).take(at, NUMBERS)}, "at most 0.1x"),
+        ("open and count", pair(items, lambda d: d.count_rows(), lambda t: t.count()), "at most 3 ms"),
+    ]  # fmt: skip
+
+
+def scanned(items: str, vec: str) -> list[tuple[str, Runners, str]]:
+    def scan(path: str, columns: list[str] | None, where: str | None = None) -> Runners:
+        return pair(
+            path,
+            lambda d: d.to_table(columns=columns, filter=where).num_rows,
+            lambda t: t.scan(columns, where).to_arrow().num_rows,
+        )
+
+    return [
+        ("scan of four numbers", scan(items, NUMBERS), "at most 1.2x"),
+        ("scan of vectors", scan(vec, ["v"]), "at most 1.2x"),
+        ("scan of strings", scan(items, TEXT), "at most 2x"),
+        ("scan of lineitem, all columns", scan(items, None), "at most 1.0x"),
+        ("scan of three columns under a condition on two others", scan(items, ASKED, WHERE), "at most 1.5x"),
+    ]
+
+
+def written() -> list[tuple[str, Runners, str]]:
+    rows = pq.read_table(lineitem())
+    out = DATA / "lance-written"
+
+    def fresh() -> str:
+        shutil.rmtree(out, ignore_errors=True)
+        return str(out)
+
+    found = [(
+        "write of lineitem",
+        {"pylance": lambda: lance.write_dataset(rows, fresh()), "boathouse": lambda: bh.write(rows, fresh(), "lance")},
+        "at most 0.8x",
+    )]  # fmt: skip
+    for columns in (4_000, 10_000):
+        many = wide(columns)
+        path = table(f"wide-{columns}", lambda many=many: many)
+        found += [
+            (f"write of {columns:,} columns", {
+                "pylance": lambda many=many: lance.write_dataset(many, fresh()),
+                "boathouse": lambda many=many: bh.write(many, fresh(), "lance")}, "at most 2.5x"),
+            (f"scan of {columns:,} columns", pair(
+                path, lambda d: d.to_table().num_rows, lambda t: t.to_arrow().num_rows), "at most 2.5x"),
+            (f"scan of one column of {columns:,} under a condition", pair(
+                path, lambda d: d.to_table(columns=["c7"], filter="c9 > 50").num_rows,
+                lambda t: t.scan(["c7"], "c9 > 50").to_arrow().num_rows), "at most 2.5x"),
+        ]  # fmt: skip
+    return found
+
+
+def main() -> None:
+    wanted = sys.argv[1:]
+    items, vec = table("lineitem", lambda: pq.read_table(lineitem())), table("vectors", vectors)
+    cases: list[Case] = []
+    for title, runners, target in (*taken(items, vec), *scanned(items, vec), *written()):
+        if all(word in title for word in wanted):
+            cases.append(alternate(title, runners, "boathouse", rounds=5, warm=2, target=target))
+    if not wanted:
+        record(
+            "In process: Lance tables against pylance", cases, "TPC-H lineitem at scale 1, 6,001,215 rows; two threads."
+        )
+    shutil.rmtree(Path(DATA) / "lance-written", ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
