@@ -107,6 +107,8 @@ def test_the_checksum_is_that_of_a_multiset():
 def test_sql_is_described_without_running(asjson, run):
     found = asjson("sql", "DELETE FROM delta.`/a` WHERE id IN (SELECT id FROM t)", "--dry-run")
     assert found == {"statement": "delete", "changes": "delta.`/a`", "reads": []}
+    found = asjson("sql", "CREATE TABLE s.u USING delta AS SELECT * FROM s.t", "--dry-run")
+    assert (found["statement"], found["changes"], found["reads"]) == ("CREATE", "s.u", ["s.t"])
     found = asjson("sql", "SELECT * FROM delta.`/a` JOIN s.t USING (id)", "--dry-run")
     assert found == {"statement": "SELECT", "changes": None, "reads": ["delta.`/a`", "s.t"]}
     for text, kind, code in (

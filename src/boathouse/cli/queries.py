@@ -70,5 +70,9 @@ def _described(statement: str, json: bool) -> None:
     found: Any = statements.parse_statement(statement, tokens, lambda table: True)
     read = [str(r.table) for r in refs.references(statement, tokens)] if found is None else []
     kind = tokens[0].text.upper() if found is None else type(found).__name__.lower()
+    if found is None:
+        made = import_module("boathouse.expr.create_statement")
+        found = made.drop_table(statements.Parser(statement, tokens))
+        found = found or made.head(statements.Parser(statement, tokens), tokens)
     shown = {"statement": kind, "changes": None if found is None else str(found.table), "reads": read}
     show.as_json(shown) if json else show.pairs(list(shown.items()))
