@@ -136,3 +136,15 @@ def test_sql_runs_on_spark(spark, run, asjson, people, monkeypatch):
     assert asjson("sql", f"SELECT * FROM delta.`{people}` ORDER BY id", "-n", 1) == [{"id": 2, "name": "x"}]
     code, out = run("sql", f"SELECT name FROM delta.`{people}` VERSION AS OF 1 ORDER BY 1")
     assert code == 0 and out.split() == ["name", "ada", "bo"]
+    for wrong in (
+        "SELEC 1",
+        f"SELECT nothing FROM delta.`{people}`",
+        "SELECT nowhere(1)",
+        "SELECT * FROM no_such_table",
+    ):
+        with pytest.raises(ExpressionError) as told:
+            run("sql", wrong)
+        assert "\n" not in str(told.value) and "Project" not in str(told.value) and exit_code(told.value) == 2
+    with pytest.raises(BoathouseError) as failed:
+        run("sql", "SELECT CAST('x' AS INT)")
+    assert "\n" not in str(failed.value) and exit_code(failed.value) == 1

@@ -52,7 +52,7 @@ def sql(statement: Text, limit: Limit = None, dry_run: DryRun = False, json: Jso
     spark = import_module("boathouse.cli.local_spark")
     spark.check()
     with tempfile.TemporaryDirectory(prefix="boathouse-sql-") as work, spark.session(LocalPath(work)) as session:
-        with spinner("running"):
+        with spinner("running"), import_module("boathouse.engines.spark.errors").one_line():
             found = boathouse.sql(session, statement)
             names = found.columns
             rows = [row.asDict(recursive=True) for row in (found if limit is None else found.limit(limit)).collect()]

@@ -65,6 +65,19 @@ def typed_errors() -> Iterator[None]:
         raise found from error
 
 
+@contextmanager
+def one_line() -> Iterator[None]:
+    """Errors of a query as `typed_errors` has them, and what Spark says of a statement that is wrong as an
+    ExpressionError of one line, without the plan."""
+    try:
+        with typed_errors():
+            yield
+    except (AnalysisException, IllegalArgumentException) as error:
+        if isinstance(error, BoathouseError):
+            raise
+        raise ExpressionError(str(error).strip().splitlines()[0].rstrip(" ;")) from None
+
+
 def typed(error: PySparkException | Py4JJavaError) -> Exception:
     """EvaluationError for what ANSI SQL calls a run-time error, the library's own error if a reader on an executor, or
     what Spark asks when it plans, raised it, MissingFileError for a file that is gone since, and JobError for a job
