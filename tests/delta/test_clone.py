@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 import deltalake
 import pyarrow as pa
@@ -83,12 +84,97 @@ def test_a_clone_has_everything_but_the_files(source, tmp_path):
 def test_paths_are_absolute_and_encoded(source, tmp_path):
     source.clone(str(tmp_path / "clone"))
     adds = entry(bh.open(str(tmp_path / "clone")))["add"]
-    assert all(a["path"].startswith("file:///") and "/s%C3%B6%20urce/" in a["path"] and a["dataChange"] for a in adds)
+    assert all(a["path"].startswith("file:/") and "/sö%20urce/" in a["path"] and a["dataChange"] for a in adds)
     vectors = [a["deletionVector"] for a in adds if "deletionVector" in a]
     assert bool(vectors) == (source.properties.get("delta.enableDeletionVectors") == "true")
     for vector in vectors:
-        assert vector["storageType"] == "p" and vector["pathOrInlineDv"].startswith("file:///")
-        assert vector["pathOrInlineDv"].endswith(".bin") and "/s%C3%B6%20urce/" in vector["pathOrInlineDv"]
+        assert vector["storageType"] == "p" and vector["pathOrInlineDv"].startswith("file:/")
+        assert vector["pathOrInlineDv"].endswith(".bin") and "/sö%20urce/" in vector["pathOrInlineDv"]
+    for text in (*(a["path"] for a in adds), *(v["pathOrInlineDv"] for v in vectors)):
+        assert not text.startswith("file://")
+
+
+ODD = "a b%20c+dü&=é'(x),;$!~@[]{}^#日"
+
+
+def test_paths_are_spelled_as_delta_spark_spells_them(tmp_path):
+    """delta-spark compares them as text with the names of files that Spark reads, and aborts where none fits."""
+    folder = tmp_path / ODD
+    values = ["a b", "50%", "x+y", "ü", "p/q", "é=1:2"]
+    source = bh.create(str(folder / "s"), "id bigint, `k+y` string", partition_by=["k+y"], properties=VECTORS)
+    source.append([{"id": i, "k+y": k} for i in range(2) for k in values])
+    source.delete("id = 0")
+    source.clone(str(folder / "t"))
+    clone = bh.open(str(folder / "t"))
+    adds = entry(clone)["add"]
+    root = f"file:{tmp_path}/a%20b%2520c+dü&=é'(x),;$!~@%5B%5D%7B%7D%5E%23日/s"
+    written = ["a%20b", "50%2525", "x+y", "ü", "p%252Fq", "é%253D1%253A2"]
+    assert {a["path"].rpartition("/")[0] for a in adds} == {f"{root}/k+y={k}" for k in written}
+    assert all(a["deletionVector"]["pathOrInlineDv"].startswith(f"{root}/deletion_vector_") for a in adds)
+    assert by_id(clone.to_arrow()) == by_id(source.to_arrow()) and clone.count() == len(values)
+
+
+def respelled(table, spell) -> None:
+    """The first commit of a clone with other spellings of its absolute paths."""
+    log = Path(table.uri.removeprefix("file://")) / "_delta_log"
+    path = log / f"{0:020d}.json"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for add in (line["add"] for line in lines if "add" in line):
+        add["path"] = spell(add["path"])
+        if "deletionVector" in add:
+            add["deletionVector"]["pathOrInlineDv"] = spell(add["deletionVector"]["pathOrInlineDv"])
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    for crc in log.glob("*.crc"):
+        crc.unlink()
+
+
+SPELLINGS = {
+    "three slashes": lambda path: path.replace("file:/", "file:///", 1),
+    "encoded": lambda path: "file:///" + quote(unquote(path).removeprefix("file:/"), safe="/="),
+    "a path": lambda path: path.removeprefix("file:"),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_other_spellings_name_the_same_files(source, tmp_path, spelling):
+    source.clone(str(tmp_path / "clone"))
+    clone = bh.open(str(tmp_path / "clone"))
+    wanted, before = by_id(source.to_arrow()), files(source)
+    named = sorted(clone.files()["path"].to_pylist())
+    respelled(clone, SPELLINGS[spelling])
+    clone = bh.open(clone.uri)
+    assert sorted(clone.files()["path"].to_pylist()) == named and by_id(clone.to_arrow()) == wanted
+    clone.set_properties({"delta.enableChangeDataFeed": "true"})
+    since = clone.delete("id = 7").version
+    clone.clone(str(tmp_path / "again"))
+    assert by_id(bh.open(str(tmp_path / "again")).to_arrow()) == [r for r in wanted if r["id"] != 7]
+    assert [r["id"] for r in clone.changes(since, since).to_arrow().to_pylist()] == [7]
+    clone.update({"id": "id + 10"}, "id = 3")
+    clone.optimize()
+    for mode in ("lite", "full"):
+        clone.vacuum(0, mode=mode, enforce_retention_duration=False)
+    assert files(source) == before
+    source.vacuum(0, enforce_retention_duration=False)
+    clone.restore(0)
+    assert by_id(clone.to_arrow()) == wanted == by_id(source.to_arrow())
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_file_is_removed_in_another_spelling(source, tmp_path, spelling):
+    source.clone(str(tmp_path / "clone"))
+    clone = bh.open(str(tmp_path / "clone"))
+    (first, *others) = entry(clone)["add"]
+    remove = {"path": SPELLINGS[spelling](first["path"]), "deletionTimestamp": 1, "dataChange": True}
+    if "deletionVector" in first:
+        remove["deletionVector"] = first["deletionVector"]
+    info = {"timestamp": 4_000_000_000_000, "inCommitTimestamp": 4_000_000_000_000, "operation": "DELETE"}
+    log = Path(clone.uri.removeprefix("file://")) / "_delta_log"
+    lines = [{"commitInfo": info}, {"remove": remove}]
+    (log / f"{1:020d}.json").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    clone.refresh()
+    assert clone.files().num_rows == len(others)
+    clone.restore(0)
+    assert by_id(clone.to_arrow()) == by_id(source.to_arrow())
 
 
 def test_writes_to_the_clone_leave_the_source_alone(source, tmp_path):

@@ -97,12 +97,6 @@ def encode(raw: str) -> str:
     return quote(raw, safe="/=")
 
 
-def encode_uri(uri: str) -> str:
-    """A raw absolute URI in the log's encoding."""
-    scheme, authority, key = uris.split(uri)
-    return f"{scheme}://{authority}/{encode(key)}"
-
-
 def hive_escape(text: str) -> str:
     """A string as part of a Hive folder name."""
     return _HIVE.sub(lambda m: f"%{ord(m[0]):02X}", text)

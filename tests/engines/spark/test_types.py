@@ -7,10 +7,11 @@ import pytest
 
 from boathouse import types as T
 from boathouse.arrow.schema import to_arrow_type
-from boathouse.engines.spark.constants import encode_path, file_key, input_file
+from boathouse.engines.spark.constants import input_file
 from boathouse.engines.spark.exchange import decode, encode, from_spark_batch, to_spark_array, to_spark_batch
 from boathouse.engines.spark.schema import from_spark, spark_type, to_spark
 from boathouse.errors import UnsupportedTypeError
+from boathouse.storage.hadoop import encode_path, hadoop_uri
 
 PLAIN = [
     T.BOOLEAN, T.INT8, T.INT16, T.INT32, T.INT64, T.FLOAT, T.DOUBLE, T.DecimalType(38, 10), T.STRING, T.BINARY, T.DATE,
@@ -106,6 +107,6 @@ def test_batches_travel_as_bytes():
 
 def test_paths_are_spelled_as_spark_spells_them():
     assert encode_path('a b%20/ü#?[x]{y}^`|\\<>"') == "a%20b%2520/ü%23%3F%5Bx%5D%7By%7D%5E%60%7C%5C%3C%3E%22"
-    assert file_key("file:///tmp/a b") == "file:/tmp/a%20b"
+    assert hadoop_uri("file:///tmp/a b") == "file:/tmp/a%20b"
     assert input_file("file:///tmp/a b") == "file:///tmp/a%20b"
-    assert file_key("s3a://bucket/k=1/ü +") == "s3a://bucket/k=1/ü%20+"
+    assert hadoop_uri("s3a://bucket/k=1/ü +") == "s3a://bucket/k=1/ü%20+"

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.bits import system
-from boathouse.delta import paths
 from boathouse.delta.actions import MAPPING_MODE, Metadata, Protocol
 from boathouse.delta.commit.known_files import added_again
 from boathouse.delta.features.column_mapping import with_properties
@@ -25,6 +24,7 @@ from boathouse.delta.snapshot import DeltaSnapshot
 from boathouse.delta.write import check_properties
 from boathouse.errors import ForeignPathError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.storage import uris
+from boathouse.storage.hadoop import hadoop_uri
 from boathouse.table.context import TableContext
 from boathouse.table.edits import CloneTable, CreateTable
 from boathouse.table.snapshot import Target
@@ -142,7 +142,7 @@ def clone_adds(edit: CloneTable, data_change: bool) -> Iterator[Action]:
     root = source.location.uri
     files = edit.units.column("path").to_pylist()
     for uri, action in zip(files, added_again(edit.units, data_change), strict=True):
-        found = {**action, "path": paths.encode_uri(uri)}
+        found = {**action, "path": hadoop_uri(uri)}
         if (vector := action.get("deletionVector")) is not None:
             found["deletionVector"] = _absolute(vector, root)
         yield found
@@ -150,4 +150,4 @@ def clone_adds(edit: CloneTable, data_change: bool) -> Iterator[Action]:
 
 def _absolute(vector: Mapping[str, Any], root: str) -> Action:
     uri = file_uri(vector, root)
-    return dict(vector) if uri is None else {**vector, "storageType": "p", "pathOrInlineDv": paths.encode_uri(uri)}
+    return dict(vector) if uri is None else {**vector, "storageType": "p", "pathOrInlineDv": hadoop_uri(uri)}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import json
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any
 from zlib import crc32
@@ -22,7 +21,7 @@ from pyspark.sql import functions as F
 
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.engines.spark.schema import spark_type
-from boathouse.storage.uris import split
+from boathouse.storage.hadoop import hadoop_uri
 from boathouse.types import (
     BinaryType,
     BooleanType,
@@ -38,31 +37,11 @@ from boathouse.types import (
 )
 
 MISSED = "boathouse: Spark read a file that is not in the plan, or spells its path differently: "
-_KEPT = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.!~*'(),;:$&+=@/")
-
-
-def encode_path(path: str) -> str:
-    """A raw path as `java.net.URI` prints it, which is Spark's spelling in `_metadata.file_path`."""
-    return "".join(c if c in _KEPT or _plain(c) else _percent(c) for c in path)
-
-
-def _plain(c: str) -> bool:
-    return ord(c) > 127 and unicodedata.category(c) not in ("Cc", "Zs", "Zl", "Zp")
-
-
-def _percent(c: str) -> str:
-    return "".join(f"%{b:02X}" for b in c.encode())
-
-
-def file_key(uri: str) -> str:
-    """`_metadata.file_path` of a raw URI; local files have one slash there."""
-    scheme, authority, key = split(uri)
-    return f"file:/{encode_path(key)}" if scheme == "file" else f"{scheme}://{authority}/{encode_path(key)}"
 
 
 def input_file(uri: str) -> str:
     """What `DataFrame.inputFiles()` prints for a raw URI."""
-    key = file_key(uri)
+    key = hadoop_uri(uri)
     return "file:///" + key.removeprefix("file:/") if key.startswith("file:/") else key
 
 

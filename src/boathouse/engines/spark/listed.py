@@ -16,7 +16,6 @@ from pyspark.sql import types as S
 from boathouse.engines.spark.constants import (
     carried,
     carrier,
-    file_key,
     input_file,
     lookup,
     partition_values,
@@ -28,6 +27,7 @@ from boathouse.engines.spark.read_schema import Shape
 from boathouse.engines.spark.reader import literal, read_parquet
 from boathouse.engines.spark.selection import Expression
 from boathouse.errors import CorruptTableError
+from boathouse.storage.hadoop import hadoop_uri
 from boathouse.table.metadata_columns import UNIT
 from boathouse.table.tasks import ReadColumn, ReadSpec, missing_data_file
 
@@ -58,7 +58,7 @@ class Listed:
         keys = key = None
         if group.deleted:
             staged.append((_PATH, file_path))
-            keys, key_of = _keys([file_key(u) for u in uris])
+            keys, key_of = _keys([hadoop_uri(u) for u in uris])
             key = key_of(F.col(_PATH))
         values = {name: restored(F.col(f"{_FILE}.{n}"), c.type, c.name) for name, (n, c) in constants.items()}
         unit = F.col(f"{_FILE}.u") if with_unit else None
@@ -93,7 +93,7 @@ def _check_inputs(frame: DataFrame, uris: Sequence[str]) -> None:
 def _constants(
     units: pa.Table, constants: Sequence[tuple[str, ReadColumn, int]], with_unit: bool, file_path: Column
 ) -> Column:
-    keys = [file_key(u) for u in units.column("path").to_pylist()]
+    keys = [hadoop_uri(u) for u in units.column("path").to_pylist()]
     columns: list[tuple[str, list[Any]]] = []
     ddl: dict[str, str] = {}
     if with_unit:

@@ -20,9 +20,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as S
 
-from boathouse.engines.spark.constants import file_key, input_file, lookup
+from boathouse.engines.spark.constants import input_file, lookup
 from boathouse.engines.spark.floats import opaque
 from boathouse.engines.spark.reader import read_parquet
+from boathouse.storage.hadoop import hadoop_uri
 from boathouse.types import DOUBLE
 
 _NAMES = ("a.parquet", "b c", "d%20e", "f#g", "h[i", "j{k", "l*m", "n?o", "p+q=r", "ü.parquet")
@@ -70,7 +71,7 @@ def _compare(spark: SparkSession, uris: list[str]) -> str | None:
     if sorted(frame.inputFiles()) != sorted(map(input_file, uris)):
         return "it does not list the given files"
     meta = frame.metadataColumn("_metadata")
-    entries = {file_key(u): {"u": i} for i, u in enumerate(uris)}
+    entries = {hadoop_uri(u): {"u": i} for i, u in enumerate(uris)}
     unit = lookup(entries, {"u": "bigint"}, meta["file_path"])["u"]
     f = opaque(F.col("f"), DOUBLE)
     found = frame.select("x", "d", unit.alias("u"), meta["row_index"].alias("p"), f.alias("f"))
