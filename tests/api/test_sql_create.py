@@ -57,7 +57,7 @@ def test_named_tables_come_and_go(spark, run, database, tmp_path, format):
     assert (entry["Type"], entry["Provider"]) == ("MANAGED", "boathouse")
     table = bh.open("made.t", spark=spark)
     assert table.format == format and table.uri == f"file://{database}/t"
-    assert not table.schema.field("id").nullable
+    assert not table.schema.field("id").nullable and table.schema.field("id").doc == "key"
     run("INSERT INTO made.t VALUES (1, 'a', DATE'2026-01-01')")
     run(f"CREATE TABLE IF NOT EXISTS {made}")
     with pytest.raises(errors.AlreadyExistsError, match=r"made\.t already exists"):

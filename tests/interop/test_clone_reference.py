@@ -14,7 +14,7 @@ import boathouse as bh
 
 pytestmark = pytest.mark.slow
 
-FOLDERS = ["plain", "a b+dü", "a b%20c+dü&=é'(x),;$!~@[]{}^#日"]
+FOLDERS = ["a b+dü", "a b%20c+dü&=é'(x),;$!~@[]{}^#日"]
 VALUES = ["a b", "50%", "x+y", "ü", "p/q", "é=1:2", "日"]
 ROWS = [(i, k) for i in range(6) for k in VALUES]
 

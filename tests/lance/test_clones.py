@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -128,6 +129,30 @@ def test_clones_of_versions_branches_and_clones(kit, tmp_path, by_us):
     back = str(tmp_path / "back")
     bh.open(again, ref="side").clone(back)
     assert both(back) == sorted_rows(side.to_arrow())
+
+
+@pytest.mark.parametrize("name", ["a b", "dü +é", "e%20f"])
+def test_folders_with_odd_names(tmp_path, name):
+    """pylance writes a base path as the source was named: raw as a path, encoded as a URI."""
+    folder = tmp_path / name
+    lance.write_dataset(rows(0, 5), str(folder / "s")).delete("a = 3")
+    encoded = f"file://{quote(str(folder))}/s"
+    for at, place in enumerate([str(folder / "s"), encoded, encoded.replace("file:///", "file:/")]):
+        source = lance.dataset(place)
+        target = str(folder / f"theirs {at}")
+        source.shallow_clone(target, source.version)
+        assert [r["a"] for r in both(target)] == [0, 1, 2, 4]
+        bh.open(target).delete("a = 1")
+        again = str(folder / f"again {at}")
+        bh.open(target).clone(again)
+        assert both(target) == both(again) and len(both(again)) == 3
+        source.create_branch(f"b{at}", source.version)
+        branch = bh.open(str(folder / "s"), ref=f"b{at}")
+        branch.append(rows(9, 1))
+        assert branch.refresh().count() == branch.to_arrow().num_rows == 5
+        assert lance.dataset(place).checkout_version((f"b{at}", None)).count_rows() == 5
+    bh.open(str(folder / "s")).clone(str(folder / "ours"))
+    assert len(both(str(folder / "ours"))) == 4
 
 
 def test_what_a_clone_does_to_nobody(kit, target, numbers):

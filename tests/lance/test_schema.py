@@ -7,6 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+import boathouse as bh
 from boathouse.arrow.schema import from_arrow, to_arrow
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.lance.file.fields import Field as LanceField
@@ -81,6 +82,28 @@ def test_names_nullability_and_metadata_round_trip(kit):
             written.name, written.id, written.parent_id, written.logical_type, written.nullable,
         )  # fmt: skip
         assert {**written.metadata} == {**ours.metadata}
+
+
+def test_comments_of_columns_are_kept_as_metadata_of_fields(kit):
+    """Under the key that Spark and lance-spark give them."""
+    inner = StructType((Field("x", INT64, doc="inner"),))
+    schema = Schema((Field("a", INT64, doc="key: ü"), Field("s", inner, doc="outer"), Field("plain", INT64)))
+    bh.create(kit.uri, schema, format="lance")
+    kit.open().append([{"a": 1, "s": {"x": 2}, "plain": 3}])
+    theirs = kit.dataset()
+    assert theirs.schema.field("a").metadata == {b"comment": "key: ü".encode()}
+    assert theirs.schema.field("s").type.field("x").metadata == {b"comment": b"inner"}
+    assert not theirs.schema.field("plain").metadata
+    theirs.insert(theirs.to_table())
+    found = kit.open()
+    assert [f.doc for f in found.schema] == ["key: ü", "outer", None]
+    assert found.schema.field("s").type.fields[0].doc == "inner"
+    assert found.to_arrow().schema.field("a").metadata == {b"comment": "key: ü".encode()}
+    found.rename_column("a", "b")
+    found.cast_column("b", "int")
+    found.overwrite(found.to_arrow().select(["b"]), overwrite_schema=True)
+    assert kit.open().schema.field("b").doc == "key: ü"
+    assert kit.dataset().schema.field("b").metadata[b"comment"] == "key: ü".encode()
 
 
 def test_nested_types_both_ways(kit):

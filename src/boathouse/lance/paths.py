@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import unquote
+
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
 from boathouse.lance.deletions import deletion_uri
 from boathouse.lance.manifests.messages import BasePath, DataFile, DataFragment, Manifest
@@ -57,8 +59,10 @@ def table_version(manifest: Manifest, where: str) -> str:
 
 
 def base_root(base: BasePath) -> str:
-    """The folder that a base path names. pylance writes it as it was given, so as `s3+ddb://` too."""
-    return absolute(external(base.path)[0])
+    """The folder that a base path names. pylance writes it as it was given, so as `s3+ddb://` too, and as a
+    `file:` URI, which it decodes, where a path is raw."""
+    place = external(base.path)[0]
+    return absolute(unquote(place) if place[:5].lower() == "file:" else place)
 
 
 def base_uri(manifest: Manifest, base_id: int | None, root: str, folder: str) -> str:

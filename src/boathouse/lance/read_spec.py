@@ -48,7 +48,7 @@ def read_spec(
 
 def _read_columns(schema: Schema, names: Iterable[str]) -> tuple[ReadColumn, ...]:
     fields = (schema.field(name) for name in dict.fromkeys(names))
-    return tuple(ReadColumn(f.name, f.type, f.nullable, (f.name,), f.id) for f in fields)
+    return tuple(ReadColumn(f.name, f.type, f.nullable, (f.name,), f.id, doc=f.doc) for f in fields)
 
 
 def fragments_of(units: pa.Table) -> list[DataFragment]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from boathouse import types as T
-from boathouse.arrow.schema import from_arrow_type, to_arrow, to_arrow_type
+from boathouse.arrow.schema import COMMENT, from_arrow_type, to_arrow, to_arrow_type
 from boathouse.errors import BoathouseError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.lance.file.fields import Dictionary
 from boathouse.lance.file.fields import Field as LanceField
@@ -23,6 +23,8 @@ from boathouse.types.blobs import is_written, written
 
 SPELLING = "lance:logical_type"
 """Key of a Field's metadata: the logical type, where it is not the usual one of the plain type."""
+_COMMENT = COMMENT.decode()
+"""Key of a column's comment, as Spark, Arrow's connectors and lance-spark spell it."""
 UUID_EXTENSION = "arrow.uuid"
 _CONVERTED: dict[str, T.DataType] = {JSON: T.STRING, BFLOAT16: T.FLOAT}
 
@@ -59,7 +61,8 @@ def _field(node: Node, path: str) -> T.Field:
     unusual = leaf and _usual(type, path) != own.logical_type
     if unusual or own.logical_type.startswith("large_list"):
         metadata[SPELLING] = own.logical_type
-    return T.Field(own.name, type, own.nullable, own.id, None, metadata)
+    comment = metadata.get(_COMMENT)
+    return T.Field(own.name, type, own.nullable, own.id, None if comment is None else str(comment), metadata)
 
 
 def _type(node: Node, path: str) -> T.DataType:
@@ -159,6 +162,8 @@ def _is_vector_of(type: T.DataType, kind: type[T.DataType]) -> bool:
 def _restore(node: Node, field: T.Field) -> list[LanceField]:
     """The fields of `node` with the metadata and the representation of the plain field."""
     strings = {k: v for k, v in field.metadata.items() if isinstance(v, str) and k != SPELLING}
+    if field.doc is not None:
+        strings.setdefault(_COMMENT, field.doc)
     metadata = {key: value.encode("utf-8", "surrogateescape") for key, value in strings.items()}
     extension = str(strings.get(EXTENSION_NAME, ""))
     if isinstance(field.type, T.UUIDType):
