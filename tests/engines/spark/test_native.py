@@ -144,7 +144,7 @@ def test_filters_that_come_later_prune_files_that_spark_lists(engine, partitione
 
 def test_a_file_that_the_map_does_not_know_fails(engine, partitioned, monkeypatch, listed):
     maker, columns = partitioned
-    monkeypatch.setattr("boathouse.engines.spark.listed.file_key", lambda uri: uri)
+    monkeypatch.setattr("boathouse.engines.spark.listed.hadoop_uri", lambda uri: uri)
     frame = native_frame(engine.spark, maker.plan(columns))
     with pytest.raises(Exception, match="not in the plan, or spells its path differently"):
         frame.select("i").collect()
@@ -153,7 +153,7 @@ def test_a_file_that_the_map_does_not_know_fails(engine, partitioned, monkeypatc
 def test_a_vector_that_is_not_found_fails(engine, make_plan, monkeypatch, listed):
     maker = make_plan()
     maker.add("a.parquet", pa.table({"x": [1, 2, 3]}), deleted=[1])
-    monkeypatch.setattr("boathouse.engines.spark.listed.file_key", lambda uri: uri)
+    monkeypatch.setattr("boathouse.engines.spark.listed.hadoop_uri", lambda uri: uri)
     frame = native_frame(engine.spark, maker.plan([ReadColumn("x", T.INT64, physical=("x",))]))
     with pytest.raises(Exception, match="no deletion vector for"):
         frame.collect()
