@@ -164,7 +164,8 @@ def test_on_spark(spark, made, via):
     from boathouse.engines.spark.task_frames import scan_frame
 
     table = bh.open(made, spark=spark)
-    frame = (native_frame if via == "native" else scan_frame)(spark, table.scan().plan())
+    plan = table.scan().plan()
+    frame = native_frame(spark, plan) if via == "native" else scan_frame(spark, [plan])
     expected = shown(nested().to_pylist())
     rows = frame.selectExpr(
         "id", "to_json(v)", "s is null", "to_json(s.v)", "transform(l, e -> to_json(e))",

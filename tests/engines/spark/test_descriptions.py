@@ -12,6 +12,7 @@ pytestmark = pytest.mark.spark
 
 
 def descriptions(spark) -> set[str]:
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # the list is made of events
     found = spark._jsparkSession.sharedState().statusStore().executionsList()
     return {found.apply(i).description() for i in range(found.size())}
 
