@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
+from typing import Any
 
 
 def human_bytes(size: float) -> str:
@@ -17,3 +19,12 @@ def human_bytes(size: float) -> str:
 def iso(ms: int) -> str:
     """UTC time with milliseconds."""
     return dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def inline(value: Any) -> str:
+    """A value on one line: `a=1, b=2` for a dict, `a, b` for a list."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}={inline(v)}" for k, v in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(inline, value))
+    return str(value)

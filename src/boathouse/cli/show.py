@@ -14,6 +14,7 @@ from typing import Any
 import typer
 
 from boathouse.api.text import human_bytes
+from boathouse.api.text import inline as inline
 
 _CELL = 60
 
@@ -55,15 +56,6 @@ def pairs(rows: Iterable[tuple[str, Any]]) -> None:
     width = max((len(name) for name, _ in kept), default=0)
     for name, value in kept:
         typer.echo(f"{name:<{width}}  {inline(value)}")
-
-
-def inline(value: Any) -> str:
-    """A value on one line: `a=1, b=2` for a dict, `a, b` for a list."""
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k}={inline(v)}" for k, v in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(inline, value))
-    return str(value)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]], right: Sequence[str] = ()) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,11 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from boathouse.api.detail import detail, files_table
+from boathouse.api.detail import detail
 from boathouse.ops.handle import Handle
 from boathouse.report.column_facts import ColumnFacts, column_facts
 from boathouse.table.findings import Finding
 from boathouse.table.history import HistoryEntry
+from boathouse.table.inspection import partitions_of
+from boathouse.table.snapshot import Snapshot
 
 COMMITS: Final = 500
 """So many of the newest commits are shown."""
@@ -62,37 +64,29 @@ def gather(handle: Handle, findings: list[Finding]) -> Facts:
     """The facts of the version of the handle. Raises CorruptTableError, MissingFileError, StorageError."""
     snapshot = handle.snapshot
     commits = list(snapshot.history.entries(COMMITS + 1))
-    files = files_table(handle)
+    files = list(snapshot.files())
     return Facts(
         detail(handle),
         tuple(findings),
         tuple(commits[:COMMITS]),
         len(commits) > COMMITS,
         FileFacts(*(_counts(files, name) for name in ("size", "rows", "deleted"))),
-        tuple(sorted(_partitions(files), key=lambda p: (-p.bytes, p.name))),
+        tuple(sorted(_partitions(snapshot, files), key=lambda p: (-p.bytes, p.name))),
         column_facts(snapshot),
     )
 
 
-def _counts(files: pa.Table, name: str) -> Ints:
-    found: Ints = files.column(name).fill_null(-1).combine_chunks().to_numpy().astype(np.int64)
-    return found
+def _counts(files: Sequence[pa.RecordBatch], name: str) -> Ints:
+    parts = [batch.column(name).fill_null(-1).to_numpy() for batch in files]
+    return np.concatenate([np.empty(0, np.int64), *parts])
 
 
-def _partitions(files: pa.Table) -> Iterator[PartitionFacts]:
-    if not files.num_rows or not files.schema.field("partition").type.num_fields:
+def _partitions(snapshot: Snapshot, files: Sequence[pa.RecordBatch]) -> Iterator[PartitionFacts]:
+    found = partitions_of(snapshot, files)
+    if "partition" not in found.column_names:
         return
-    found: dict[str, list[int]] = {}
-    unknown = set()
-    columns = (files.column(n).to_pylist() for n in ("partition", "size", "rows", "deleted"))
-    for values, size, rows, deleted in zip(*columns, strict=True):
-        name = "/".join(f"{k}={'null' if v is None else v}" for k, v in values.items())
-        sums = found.setdefault(name, [0, 0, 0])
-        sums[0] += 1
-        sums[1] += size or 0
-        if rows is None or deleted is None:
-            unknown.add(name)
-        else:
-            sums[2] += rows - deleted
-    for name, (count, bytes_, there) in found.items():
-        yield PartitionFacts(name, count, bytes_, None if name in unknown else there)
+    for row in found.to_pylist():
+        name = "/".join(f"{k}={'null' if v is None else v}" for k, v in row["partition"].items())
+        rows, deleted = row["record_count"], row["position_delete_record_count"]
+        left = None if rows is None or deleted is None else rows - deleted
+        yield PartitionFacts(name, row["file_count"], row["total_data_file_size_in_bytes"] or 0, left)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from boathouse import __version__
-from boathouse.api.text import human_bytes, iso
+from boathouse.api.text import human_bytes, inline, iso
 from boathouse.bits.system import current
 from boathouse.ops.handle import Handle
 from boathouse.report.advice import advice
@@ -161,7 +161,7 @@ def _more(body: Element, facts: Facts) -> None:
     for name, rows in (("Properties", settings), ("More", rest)):
         if rows:
             _add(body, "h2", name)
-            _table(body, ("name", "value"), [(str(k), _cut(_inline(v), 400)) for k, v in rows])
+            _table(body, ("name", "value"), [(str(k), _cut(inline(v), 400)) for k, v in rows])
 
 
 Cell = str | tuple[str, float]
@@ -218,10 +218,4 @@ def _cut(text: str, length: int = _TEXT) -> str:
 
 
 def _pairs(found: Mapping[str, Any]) -> str:
-    return _cut(", ".join(f"{k}={_inline(v)}" for k, v in found.items()), 300)
-
-
-def _inline(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return ", ".join(f"{k}={_inline(v)}" for k, v in value.items())
-    return ", ".join(map(_inline, value)) if isinstance(value, list | tuple) else str(value)
+    return _cut(", ".join(f"{k}={inline(v)}" for k, v in found.items()), 300)

@@ -91,7 +91,7 @@ class CommonTables:
             case "snapshots":
                 return pa.Table.from_pylist([_commit(e) for e in _oldest_first(snapshot)], _SNAPSHOTS)
             case "partitions":
-                return _partitions(snapshot)
+                return partitions_of(snapshot, list(snapshot.files()))
             case "position_deletes":
                 return _position_deletes(snapshot)
         there = [n for n in NAMES if n in (*_OF_ANY, *self.offered)]
@@ -223,7 +223,8 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
 
 
-def _partitions(snapshot: Snapshot) -> pa.Table:
+def partitions_of(snapshot: Snapshot, files: Sequence[pa.RecordBatch]) -> pa.Table:
+    """The metadata table `partitions` of a snapshot whose FILES these are."""
     fields = _partition_fields(snapshot)
     schema = pa.schema(
         [
@@ -234,10 +235,9 @@ def _partitions(snapshot: Snapshot) -> pa.Table:
             pa.field("position_delete_record_count", pa.int64()),
         ]
     )
-    batches = list(snapshot.files())
-    if not any(b.num_rows for b in batches):
+    if not any(b.num_rows for b in files):
         return schema.empty_table()
-    units = pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
+    units = pa.Table.from_batches(files).combine_chunks().to_batches()[0]
     named = _partition(units.column("partition"), fields)
     groups = Groups.of([v for p in named for v in p.flatten()], units.num_rows)
     arrays = [

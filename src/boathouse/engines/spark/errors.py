@@ -75,7 +75,7 @@ def one_line() -> Iterator[None]:
     except (AnalysisException, IllegalArgumentException) as error:
         if isinstance(error, BoathouseError):
             raise
-        raise ExpressionError(str(error).strip().splitlines()[0].rstrip(" ;")) from None
+        raise ExpressionError(str(error).strip().partition("\n")[0].rstrip(" ;")) from None
 
 
 def typed(error: PySparkException | Py4JJavaError) -> Exception:
