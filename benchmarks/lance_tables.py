@@ -26,6 +26,8 @@ NUMBERS = ["l_orderkey", "l_quantity", "l_extendedprice", "l_discount"]
 TEXT = ["l_comment", "l_shipmode"]
 ASKED = ["l_orderkey", "l_extendedprice", "l_comment"]
 WHERE = "l_discount > 0.09 and l_quantity < 3"
+# pylance compares no decimal with a number that is written like this.
+LANCE_WHERE = "l_discount > cast('0.09' as decimal(15, 2)) and l_quantity < cast('3' as decimal(15, 2))"
 Runners = dict[str, Callable[[], object]]
 
 
@@ -73,10 +75,10 @@ def taken(items: str, vec: str) -> list[tuple[str, Runners, str]]:
 
 
 def scanned(items: str, vec: str) -> list[tuple[str, Runners, str]]:
-    def scan(path: str, columns: list[str] | None, where: str | None = None) -> Runners:
+    def scan(path: str, columns: list[str] | None, where: str | None = None, theirs: str | None = None) -> Runners:
         return pair(
             path,
-            lambda d: d.to_table(columns=columns, filter=where).num_rows,
+            lambda d: d.to_table(columns=columns, filter=theirs).num_rows,
             lambda t: t.scan(columns, where).to_arrow().num_rows,
         )
 
@@ -85,7 +87,7 @@ def scanned(items: str, vec: str) -> list[tuple[str, Runners, str]]:
         ("scan of vectors", scan(vec, ["v"]), "at most 1.2x"),
         ("scan of strings", scan(items, TEXT), "at most 2x"),
         ("scan of lineitem, all columns", scan(items, None), "at most 1.0x"),
-        ("scan of three columns under a condition on two others", scan(items, ASKED, WHERE), "at most 1.5x"),
+        ("scan of three columns under a condition on two others", scan(items, ASKED, WHERE, LANCE_WHERE), "at most 1.5x"),
     ]
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from boathouse.api.arguments import flag, located
-from boathouse.api.engines import LOCAL, engine_for, zone_of
+from boathouse.api.engines import LOCAL, described, engine_for, zone_of
 from boathouse.api.opening import timestamp_ms
 from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
@@ -68,7 +68,9 @@ class Cleanup:
                 raise InvalidArgumentError(f"{id!r} is not a snapshot", advice="pass versions of history()")
         rule = ExpiryRule(self._time(older_than), retain_last, frozenset(snapshot_ids))
         self._handle.check_open()
-        snapshot, result = expire(self._handle, engine_for(None, self._spark), rule, options)
+        engine = engine_for(None, self._spark)
+        with described(engine, "expire_snapshots", str(self._handle.location)):
+            snapshot, result = expire(self._handle, engine, rule, options)
         self._handle = replace(self._handle, snapshot=snapshot)
         return result
 
@@ -97,7 +99,9 @@ class Cleanup:
         age = None if time is None else max(system.current().now_ms() - time, 0)
         enforce = flag("enforce_retention_duration", enforce_retention_duration)
         self._handle.check_open()
-        return remove_orphans(self._handle, engine_for(None, self._spark), age, enforce, flag("dry_run", dry_run))
+        engine = engine_for(None, self._spark)
+        with described(engine, "remove_orphan_files", str(self._handle.location)):
+            return remove_orphans(self._handle, engine, age, enforce, flag("dry_run", dry_run))
 
     def _time(self, value: str | dt.datetime | None) -> int | None:
         return None if value is None else timestamp_ms(value, zone_of(LOCAL, self._timezone, self._spark) or "UTC")

@@ -8,7 +8,7 @@ from typing import Any
 from boathouse import registry
 from boathouse.api.arguments import errors_at, strings
 from boathouse.api.detection import locate
-from boathouse.api.engines import engine_for, time_zone, zone_of
+from boathouse.api.engines import described, engine_for, time_zone, zone_of
 from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text
 from boathouse.api.schemas import as_schema
@@ -75,7 +75,8 @@ def convert(
         given = None if zone is None else zones.zone(zone)
         asked = Convert(partitions, strings("properties", properties), given, None if to is None else source)
         check_free(context)
-        return _convert.convert(table_format, context, asked, engine, options)[1]
+        with described(engine, "convert", location.uri):
+            return _convert.convert(table_format, context, asked, engine, options)[1]
 
 
 def _apart(source: Location, target: Location) -> Location:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import Any
 
 from boathouse.api.opening import active_session
-from boathouse.bits import zones
+from boathouse.bits import progress, zones
 from boathouse.engines.local import LocalEngine
 from boathouse.errors import InvalidArgumentError
 from boathouse.table.engine import Engine
@@ -34,9 +34,10 @@ def spark_engine(spark: Any) -> Engine:
 
 
 def described(engine: Engine, operation: str, where: str) -> AbstractContextManager[None]:
-    """Within the block, Spark's jobs are called `boathouse append file:///lake/trips`."""
+    """Within the block, Spark's jobs are called `boathouse append file:///lake/trips`; in process the operation shows
+    its progress."""
     if engine.name != "spark":
-        return nullcontext()
+        return progress.shown(f"{operation} {where}")
     jobs = import_module("boathouse.engines.spark.jobs")
     named: AbstractContextManager[None] = jobs.described(engine.spark, f"boathouse {operation} {where}")  # type: ignore[attr-defined]
     return named

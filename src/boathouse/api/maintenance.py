@@ -11,7 +11,7 @@ from typing import Any, get_args
 from boathouse.api.arguments import flag, located, names, strings
 from boathouse.api.conditions import Condition, condition
 from boathouse.api.detection import choose, formats_at, locate
-from boathouse.api.engines import LOCAL, engine_for, zone_of
+from boathouse.api.engines import LOCAL, described, engine_for, zone_of
 from boathouse.api.new_location import check_free
 from boathouse.api.opening import path_text, point
 from boathouse.api.partition_by import sort_fields
@@ -209,8 +209,9 @@ class Maintenance:
         asked = Vacuum(_milliseconds(retention), mode, flag("enforce_retention_duration", enforce_retention_duration))
         self._handle.check_open()
         by_versions = self._handle.snapshot.offers(Expiry) is not None
-        done = (vacuum_versions if by_versions else vacuum)(self._handle, engine_for(None, self._spark), asked, options)
-        snapshot, result = done
+        engine = engine_for(None, self._spark)
+        with described(engine, "vacuum", str(self._handle.location)):
+            snapshot, result = (vacuum_versions if by_versions else vacuum)(self._handle, engine, asked, options)
         self._handle = with_values(self._handle, snapshot=snapshot)
         return result
 

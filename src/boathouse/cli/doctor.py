@@ -38,8 +38,7 @@ def doctor(
         done = [f.repair for f in found if f.repair is not None]
         table = boathouse.open(path, format, storage_options=storage_options(option))
         for name in done:
-            with spinner(name):
-                getattr(table, name)()
+            getattr(table, name)()
             if not json:
                 typer.echo(f"ran {name}")
         if done:

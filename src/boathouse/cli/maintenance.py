@@ -10,7 +10,6 @@ import boathouse
 from boathouse.api.text import human_bytes
 from boathouse.cli import show
 from boathouse.cli.commands import Format, Json, Option, Path, Timestamp, Version, storage_options
-from boathouse.cli.progress import spinner
 
 Retention = Annotated[
     float | None, typer.Option("--retention", metavar="HOURS", help="Instead of the table's own retention.")
@@ -44,10 +43,9 @@ def convert(
     option: Option = None, json: Json = False,
 ) -> None:  # fmt: skip
     """Makes a table of a folder of Parquet files, in place; no file is rewritten."""
-    with spinner("reading footers"):
-        result = boathouse.convert(
-            path, format, partition_by=partition_by, storage_options=storage_options(option), dry_run=dry_run
-        )
+    result = boathouse.convert(
+        path, format, partition_by=partition_by, storage_options=storage_options(option), dry_run=dry_run
+    )
     shown = ("version", "commit", "files_added", "rows_added", "bytes_added", "dry_run")
     show.as_json({name: getattr(result, name) for name in shown}) if json else typer.echo(result)
 
@@ -59,8 +57,7 @@ def optimize(
     """Rewrites small files as larger ones, or all files in Z-order of some columns; no row changes."""
     table = boathouse.open(path, format, storage_options=storage_options(option))
     columns = None if zorder_by is None else [name.strip() for name in zorder_by.split(",")]
-    with spinner("optimizing"):
-        result = table.optimize(where, zorder_by=columns, dry_run=dry_run)
+    result = table.optimize(where, zorder_by=columns, dry_run=dry_run)
     _rewritten(result, json)
 
 
@@ -70,8 +67,7 @@ def purge(
 ) -> None:  # fmt: skip
     """Rewrites every file that has deleted rows, without them; no row changes."""
     table = boathouse.open(path, format, storage_options=storage_options(option))
-    with spinner("purging"):
-        result = table.purge(where, dry_run=dry_run)
+    result = table.purge(where, dry_run=dry_run)
     _rewritten(result, json)
 
 
@@ -86,13 +82,12 @@ def vacuum(
 ) -> None:  # fmt: skip
     """Removes the files that no version within the retention needs."""
     table = boathouse.open(path, format, storage_options=storage_options(option))
-    with spinner("vacuuming"):
-        result = table.vacuum(
-            retention,
-            mode="lite" if lite else "full",
-            enforce_retention_duration=not allow_short_retention,
-            dry_run=dry_run,
-        )
+    result = table.vacuum(
+        retention,
+        mode="lite" if lite else "full",
+        enforce_retention_duration=not allow_short_retention,
+        dry_run=dry_run,
+    )
     if json:
         shown = ("files_removed", "bytes_removed", "retention_hours", "mode", "dry_run", "versions", "paths")
         failed = [{"path": p, "error": e} for p, e in result.failed]
@@ -115,7 +110,6 @@ def restore(
 ) -> None:  # fmt: skip
     """Makes the table what it was at an older version, as a new version."""
     table = boathouse.open(path, format, storage_options=storage_options(option))
-    with spinner("restoring"):
-        result = table.restore(version, timestamp, dry_run=dry_run)
+    result = table.restore(version, timestamp, dry_run=dry_run)
     shown = ("version", "commit", "files_added", "files_removed", "bytes_added", "dry_run")
     show.as_json({name: getattr(result, name) for name in shown}) if json else typer.echo(result)

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TypeVar
+
+from boathouse.bits.progress import console, instead, visible
 
 T = TypeVar("T")
 
 
-def spinner(text: str) -> AbstractContextManager[object]:
-    """A spinner while the block runs."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    return _console().status(text)
+@contextmanager
+def spinner(text: str) -> Iterator[None]:
+    """A spinner while the block runs, in place of the progress of operations in it."""
+    if not visible():
+        yield
+        return
+    with instead(), console().status(text):
+        yield
 
 
 def bar(items: Iterable[T], total: int, text: str) -> Iterator[T]:
     """The items, with a bar that advances as they are consumed."""
-    if not sys.stderr.isatty():
+    if not visible():
         yield from items
         return
     progress = import_module("rich.progress")
-    yield from progress.track(items, text, total=total, console=_console(), transient=True)
-
-
-def _console() -> Any:
-    return import_module("rich.console").Console(stderr=True)
+    yield from progress.track(items, text, total=total, console=console(), transient=True)

@@ -17,6 +17,7 @@ from boathouse import registry
 from boathouse.arrow.prefetch import BYTES_AHEAD, read_ahead
 from boathouse.arrow.rows import subtract
 from boathouse.arrow.schema import from_arrow
+from boathouse.bits import progress
 from boathouse.engines.join import join
 from boathouse.engines.ordered import write_ordered
 from boathouse.engines.projection import Projection
@@ -138,40 +139,27 @@ class LocalEngine:
             source = _Source(rel)
             try:
                 gathered = GATHERED_BYTES if whole is None else sys.maxsize  # these rows are already in memory
-                return collect_outcomes(sink_batches(source, context, gathered, _WORKERS), schema, context)
+                rows = progress.counted(source, progress.phase("rows", None if whole is None else whole.num_rows))
+                return collect_outcomes(sink_batches(rows, context, gathered, _WORKERS), schema, context)
             except Exception:
                 if source.error is not None:
                     raise source.error from None
                 raise
         size = -(-whole.num_rows // sinks)
         starts = range(0, whole.num_rows, size)
+        done = progress.phase("rows", whole.num_rows)
 
         def written(start: int) -> Iterator[pa.RecordBatch]:
-            return sink_batches(whole.slice(start, size).to_batches(), context, lane=Lane(start))
+            rows = progress.counted(whole.slice(start, size).to_batches(), done)
+            return sink_batches(rows, context, lane=Lane(start))
 
-        return collect_outcomes(self.map(written, starts), schema, context)
+        return collect_outcomes(_mapped(written, starts), schema, context)
 
     def map(
         self, fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], cost: Sequence[int] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """Results in the order of the tasks; at most a few tasks' results are held."""
-        if len(tasks) <= 1:
-            for task in tasks:
-                yield from fn(task)
-            return
-        with ThreadPoolExecutor(_WORKERS, thread_name_prefix="boathouse") as pool:
-            queue = iter(tasks)
-            ahead: deque[Future[list[pa.RecordBatch]]] = deque(
-                pool.submit(_collect, fn, task) for task in islice(queue, _WORKERS + 1)
-            )
-            try:
-                while ahead:
-                    done = ahead.popleft().result()
-                    ahead.extend(pool.submit(_collect, fn, task) for task in islice(queue, 1))
-                    yield from done
-            finally:
-                for future in ahead:
-                    future.cancel()
+        return _mapped(fn, tasks, progress.phase("tasks", len(tasks)))
 
 
 class _Source:
@@ -192,6 +180,29 @@ class _Source:
 def read_table(engine: LocalEngine, plan: ScanPlan) -> pa.Table:
     """All rows of a plan as one table. Everything is kept anyway, so prefetching is not limited."""
     return pa.Table.from_batches(list(engine.batches(plan, bytes_ahead=sys.maxsize)), plan.read.schema)
+
+
+def _mapped(
+    fn: Callable[[Any], Iterable[pa.RecordBatch]], tasks: Sequence[Any], done: progress.Count = progress.uncounted
+) -> Iterator[pa.RecordBatch]:
+    if len(tasks) <= 1:
+        for task in tasks:
+            yield from fn(task)
+        return
+    with ThreadPoolExecutor(_WORKERS, thread_name_prefix="boathouse") as pool:
+        queue = iter(tasks)
+        ahead: deque[Future[list[pa.RecordBatch]]] = deque(
+            pool.submit(_collect, fn, task) for task in islice(queue, _WORKERS + 1)
+        )
+        try:
+            while ahead:
+                found = ahead.popleft().result()
+                done(1)
+                ahead.extend(pool.submit(_collect, fn, task) for task in islice(queue, 1))
+                yield from found
+        finally:
+            for future in ahead:
+                future.cancel()
 
 
 def _collect(fn: Callable[[Any], Iterable[pa.RecordBatch]], task: Any) -> list[pa.RecordBatch]:
