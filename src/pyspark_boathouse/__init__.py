@@ -38,11 +38,13 @@ from pyspark_boathouse.reader import TableReader
 from pyspark_boathouse.stream_options import StreamOptions, is_stream, stream_target
 from pyspark_boathouse.stream_reader import StreamReader
 from pyspark_boathouse.stream_writer import RowStreamWriter
+from pyspark_boathouse.told_errors import told_plainly
 from pyspark_boathouse.writer import TableWriter
 
 __all__ = ["DefaultSource"]
 
 
+@told_plainly
 class DefaultSource(DataSource):
     """Tables of every format that the library knows, by path."""
 

@@ -8,8 +8,10 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
 from pyspark_boathouse.stream_writer import StreamSink
+from pyspark_boathouse.told_errors import told_plainly
 
 
+@told_plainly
 class ArrowStreamWriter(StreamSink, DataSourceStreamArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         return self.written(iterator)

@@ -8,8 +8,10 @@ from pyspark.sql.datasource import Filter
 
 from pyspark_boathouse.filters import expression
 from pyspark_boathouse.reader import TableReader
+from pyspark_boathouse.told_errors import told_plainly
 
 
+@told_plainly
 class FilteringReader(TableReader):
     """Also prunes by Spark's filters. Spark keeps every filter too, and checks the rows again."""
 

@@ -9,8 +9,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 
 from pyspark_boathouse.stream_options import DEFAULT_FILES
 from pyspark_boathouse.stream_reader import StreamReader
+from pyspark_boathouse.told_errors import told_plainly
 
 
+@told_plainly
 class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
     """Spark passes one limit back, or says that there is none; both options hold at once."""
 

@@ -16,6 +16,7 @@ from boathouse.expr.tree import Expr, all_of
 from boathouse.table.metadata_columns import METADATA_COLUMNS
 from boathouse.types import Schema
 from pyspark_boathouse.options import ReadOptions
+from pyspark_boathouse.told_errors import told_plainly
 
 _TASK_BYTES = 64 << 20
 _AT_LEAST = 4
@@ -28,6 +29,7 @@ class Bundle(InputPartition):
         self.task = task
 
 
+@told_plainly
 class TableReader(DataSourceReader):
     """Reads the columns of `schema`, in its order."""
 

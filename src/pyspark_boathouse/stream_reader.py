@@ -17,12 +17,14 @@ from boathouse.ops.tasks.difference import Difference, difference_rows
 from boathouse.table.tasks import ScanTask
 from pyspark_boathouse.reader import Bundle
 from pyspark_boathouse.stream_options import StreamOptions
+from pyspark_boathouse.told_errors import told_plainly
 
 if TYPE_CHECKING:
     from boathouse.ops.stream.source import Batch, ReadLimit, TableStream
     from boathouse.table.snapshot import Snapshot
 
 
+@told_plainly
 class StreamReader(DataSourceStreamReader):
     """Reads the columns of `schema`, in its order. For PySpark 4.0 and 4.1, which ask for the latest offset without
     saying from where, or how much a batch may take."""

@@ -22,6 +22,7 @@ from boathouse.errors import BoathouseError, UnsupportedFeatureError
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.tasks import WriteContext
 from pyspark_boathouse.options import WriteTarget
+from pyspark_boathouse.told_errors import told_plainly
 from pyspark_boathouse.writer import Written, batches, failed
 
 _QUERY = "sql.streaming.queryId"
@@ -37,6 +38,7 @@ class WrittenBatch(Written):
     context: WriteContext
 
 
+@told_plainly
 class StreamSink:
     """What the writers of every PySpark do: the rows of tasks, and the commit.
 
@@ -88,6 +90,7 @@ class StreamSink:
             _driver().remove(found[0].context)
 
 
+@told_plainly
 class RowStreamWriter(StreamSink, DataSourceStreamWriter):
     """For PySpark 4.0, whose streams give rows."""
 

@@ -17,6 +17,7 @@ from boathouse.engines.spark.schema import from_spark
 from boathouse.ops.tasks.sink import sink_batches
 from boathouse.table.tasks import WriteContext
 from pyspark_boathouse.options import WriteTarget
+from pyspark_boathouse.told_errors import told_plainly
 
 _OVERWRITE_MODE = "spark.sql.sources.partitionOverwriteMode"
 """Tasks know the settings of the session that are not as by default; the driver's side of a Python source does not."""
@@ -30,6 +31,7 @@ class Written(WriterCommitMessage):
     dynamic: bool = field(default=False, kw_only=True)
 
 
+@told_plainly
 class TableWriter(DataSourceArrowWriter):
     """`context` is None if there is nothing to write: the application transaction was applied before."""
 

@@ -1,3 +1,5 @@
+import os
+
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import datasource
@@ -105,6 +107,32 @@ def test_a_commit_that_fails_leaves_no_files(spark, path, tmp_path, monkeypatch)
     assert sorted(tmp_path.rglob("*.parquet")) == before
 
 
+def test_errors_begin_with_what_is_wrong(spark, path):
+    """Planned, committed and read in workers, whose frames are no help; errors of others keep theirs."""
+    save(frame(spark), path)
+    wrong = frame(spark).withColumn("new", F.lit(1))
+
+    def fails(*values):
+        raise ValueError("of the user")
+
+    cases = {
+        lambda: load(spark, path + "!"): "TableNotFoundError: no Delta, Iceberg or Lance table here",
+        lambda: load(spark, path, versionAsOf=99): "VersionNotFoundError: version 99 does not exist",
+        lambda: save(wrong, path): "SchemaMismatchError: the data does not fit the table",
+        lambda: save(frame(spark), path, "overwrite", replaceWhere="id > 90"): "ConstraintViolationError: a row does",
+        lambda: spark.readStream.format("boathouse").load(path + "!"): "TableNotFoundError: no Delta",
+    }
+    for call, message in cases.items():
+        with pytest.raises(Exception, match=r"\[PYTHON_DATA_SOURCE_ERROR\] .{0,60}: boathouse\.errors\." + message):
+            call()
+    for file in bh.open(path).files().column("path").to_pylist():
+        os.remove(file.removeprefix("file://") if file.startswith("file:") else os.path.join(path, file))
+    with pytest.raises(Exception, match=r"^\s*(An exc.*worker:\s*)?boathouse\.errors\.MissingFileError: version 0"):
+        load(spark, path).collect()
+    with pytest.raises(Exception, match=r"Traceback(?s:.*)ValueError: of the user"):
+        frame(spark).select(F.udf(fails)("id")).collect()
+
+
 def test_sql_views(spark, path):
     save(frame(spark), path, tableFormat="delta")
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW v USING boathouse OPTIONS (path '{path}')")
@@ -118,7 +146,7 @@ def test_sql_views(spark, path):
         ({}, "the path is missing"),
         ({"path": "/not/there"}, "the path does not exist"),
         ({"path": "/x", "bogus": "1"}, "unknown option 'bogus'"),
-        ({"path": "/x", "versionAsOf": "first"}, "give a whole number"),
+        ({"path": "/x", "versionAsOf": "first"}, "Give a whole number"),
         ({"path": "/x", "branch": "a", "tag": "b"}, "exclude each other"),
     ],
 )

@@ -151,6 +151,12 @@ TRACEBACK = (
             "version 1 needs a file [file:///t]",
         ),
         (
+            "org.apache.spark.api.python.PythonException: boathouse.errors.MissingFileError: version 1 needs a file "
+            "[file:///t]\n\n\tat a.b(c)",
+            MissingFileError,
+            "version 1 needs a file [file:///t]",
+        ),
+        (
             "org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.\n== SQL ==\n\tat a.b(c)",
             EvaluationError,
             "[DIVIDE_BY_ZERO] Division by zero.",

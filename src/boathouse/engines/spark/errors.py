@@ -50,7 +50,7 @@ _WORKER_LOST = ("Python worker", "ExecutorLostFailure", "Executor heartbeat time
 _GONE = re.compile(
     r"\[FAILED_READ_FILE\.FILE_NOT_EXIST\] Encountered error while reading file (\S.*?)\. +File does not"
 )
-_OURS = re.compile(r"^boathouse\.errors\.(\w+): (.*)$", re.MULTILINE)
+_OURS = re.compile(r"(?:^|PythonException: )boathouse\.errors\.(\w+): (.*)$", re.MULTILINE)
 
 
 @contextmanager
@@ -106,7 +106,7 @@ def _lost(text: str) -> BoathouseError | None:
         job = _CANCELLED.search(text)
         return None if job is None else JobError(job[0])
     told = text[task.start(1) :].partition("\n\tat ")[0]
-    if _TRACEBACK in told:
+    if _TRACEBACK in told or _OURS.search(told):
         return _raised(told)
     kind, cause = _JAVA_CLASS.match(told), _JAVA_CLASS.sub("", task[1]).strip()
     if kind is not None and kind[1] in _ANSI:
