@@ -6,12 +6,12 @@ reads natively and is faster. Options of a read: `versionAsOf`, `timestampAsOf`,
 `pushFilters`, `timeZone`; of a write: `tableFormat`, `partitionBy` (comma-separated names), `mergeSchema`,
 `overwriteSchema`, `replaceWhere`, `partitionOverwriteMode` (by default that of the session), `txnAppId`, `txnVersion`,
 `userMetadata`, `timeZone`, `allowMixedWriters`, `branch`, `compression` (of the files of this write),
-`maxRecordsPerFile`, and properties of a new Delta table (`delta.enableDeletionVectors`); those of streams are in
-docs/streams.md. Spark does not pass its session's time zone to a Python source: `timeZone` does, for a `timestampAsOf`
-without an offset (else UTC) and for a `replaceWhere` that depends on it (else refused). Options called `storage.<name>`
-are passed to the store. The mode must be append or overwrite: Spark refuses others for every Python source. The Python
-of Spark's workers plans the read and commits the write, so boathouse must be installed there, while the library's own
-API needs it only in the user's Python.
+`maxRecordsPerFile`, and properties of a new Delta table (`delta.enableDeletionVectors`); those of streams, and of a
+read of changes (`readChangeFeed`), are in docs/streams.md. Spark does not pass its session's time zone to a Python
+source: `timeZone` does, for a `timestampAsOf` without an offset (else UTC) and for a `replaceWhere` that depends on
+it (else refused). Options called `storage.<name>` are passed to the store. The mode must be append or overwrite:
+Spark refuses others for every Python source. The Python of Spark's workers plans the read and commits the write, so
+boathouse must be installed there, while the library's own API needs it only in the user's Python.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ from boathouse.engines.spark.schema import to_spark
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.table.metadata_columns import CHANGES, METADATA_COLUMNS
 from boathouse.types import Field
+from pyspark_boathouse.change_options import ChangeOptions, gives_changes, without_ends
+from pyspark_boathouse.changes_reader import ChangesReader
 from pyspark_boathouse.options import ReadOptions, WriteTarget
 from pyspark_boathouse.reader import TableReader
 from pyspark_boathouse.stream_options import StreamOptions, is_stream, stream_target
@@ -55,7 +57,7 @@ class DefaultSource(DataSource):
     def schema(self) -> StructType:
         """The table's columns at the requested version; a stream has those of the newest."""
         if is_stream(self.options):
-            options = StreamOptions.of(self.options)
+            options = StreamOptions.of(without_ends(self.options))
             found = import_module("pyspark_boathouse.following").schema_of(options)
             hidden = [METADATA_COLUMNS[n] for n in CHANGES] if options.changes else []
             return to_spark([*found, *(Field(h.name, h.type, h.nullable) for h in hidden)])
@@ -67,6 +69,8 @@ class DefaultSource(DataSource):
         Spark fails on a reader that defines `pushFilters` while spark.sql.python.filterPushdown.enabled is off,
         which it is by default, so it must be requested.
         """
+        if gives_changes(self.options):
+            return ChangesReader(ChangeOptions.of(self.options), schema)
         options = ReadOptions.of(self.options)
         if not options.push_filters:
             return TableReader(options, schema)

@@ -2,7 +2,9 @@
 
     from boathouse.compat.delta_tables import DeltaTable  # instead of: from delta.tables import DeltaTable
 
-What the library does not offer is refused by name with UnsupportedFeatureError.
+`spark.read.format("delta")` and its like are this library's in the session that there is when this is imported, and in
+those that its methods are called with, unless they have delta-spark's JAR. What the library does not offer is refused
+by name with UnsupportedFeatureError.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ from boathouse.compat.arguments import (
     ColumnMapping,
     ExpressionOrColumn,
     assignments,
-    column_names,
     expression,
     not_offered,
     of_type,
@@ -35,7 +36,9 @@ from boathouse.compat.arguments import (
     unqualified,
 )
 from boathouse.compat.delta_builder import DeltaTableBuilder, IdentityGenerator, path_of
+from boathouse.compat.delta_format import offer_format, offer_to_active
 from boathouse.compat.delta_merge import DeltaMergeBuilder, sides_of
+from boathouse.compat.delta_optimize import DeltaOptimizeBuilder
 from boathouse.engines.spark.names import is_name
 from boathouse.engines.spark.user_errors import with_spark_errors
 from boathouse.errors import ArgumentTypeError, InvalidArgumentError, TableNotFoundError
@@ -95,6 +98,7 @@ class DeltaTable:
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether this path is the root of a Delta table. Raises InvalidArgumentError, StorageError."""
+        offer_format(sparkSession)
         return "delta" in formats_at(locate(path_text(identifier)), Stores())
 
     @classmethod
@@ -126,6 +130,7 @@ class DeltaTable:
     @classmethod
     def _builder(cls, spark: SparkSession | None, mode: str) -> DeltaTableBuilder[DeltaTable]:
         found = session(spark)
+        offer_format(found)
         return DeltaTableBuilder(found, mode, lambda handle, name: cls(found, Table(handle, found), name))
 
     @classmethod
@@ -352,39 +357,9 @@ class DeltaTable:
         return sql
 
 
-@with_spark_errors
-class DeltaOptimizeBuilder:
-    """A compaction that is being described; nothing happens before `executeCompaction` or `executeZOrderBy`."""
-
-    def __init__(self, spark: SparkSession, table: Table) -> None:
-        self._spark = spark
-        self._table = table
-        self._filters: list[str] = []
-
-    def where(self, partitionFilter: str) -> DeltaOptimizeBuilder:
-        """Only partitions for which this is true; several filters must all be."""
-        self._filters.append(of_type(partitionFilter, str, "partitionFilter"))
-        return self
-
-    def executeCompaction(self) -> DataFrame:
-        """Rewrites small files as larger ones; one row: the path, and figures.
-
-        Raises InvalidArgumentError for a filter of other columns than partition columns, ExpressionError,
-        CommitConflictError, CommitUnknownError, ReadOnlyError.
-        """
-        return commands.optimize(self._spark, self._table, self._where())
-
-    def executeZOrderBy(self, *cols: str | list[str] | tuple[str, ...]) -> DataFrame:
-        """Rewrites all files so that each has a narrow range of these columns; one row: the path, and figures.
-
-        Raises ColumnNotFoundError, InvalidArgumentError, ExpressionError, CommitConflictError, CommitUnknownError,
-        ReadOnlyError.
-        """
-        return commands.optimize(self._spark, self._table, self._where(), column_names(cols, "Z-order"))
-
-    def _where(self) -> str | None:
-        return " AND ".join(f"({text})" for text in self._filters) or None
-
-
 def _opened(spark: SparkSession, path: str, options: dict[str, str] | None = None) -> Table:
+    offer_format(spark)
     return Table(open_handle(path, "delta", storage_options=options, spark=spark), spark)
+
+
+offer_to_active()
