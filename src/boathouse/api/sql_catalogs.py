@@ -11,12 +11,13 @@ from typing import Any
 from boathouse import registry
 from boathouse.api.catalog import catalog
 from boathouse.api.convert import convert
+from boathouse.api.converting import convert_named, source_folder
 from boathouse.api.delta_frames import counts_frame
 from boathouse.api.sql_columns import nothing
 from boathouse.api.sql_tables import Tables
-from boathouse.errors import AlreadyExistsError, InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
+from boathouse.errors import AlreadyExistsError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.other_statements import ConvertTo, InCatalog, convert_to, in_catalog
-from boathouse.expr.sql_tokens import Token
+from boathouse.expr.sql_tokens import Token, joined
 from boathouse.expr.statements import Parser
 
 
@@ -35,18 +36,15 @@ def other(tables: Tables, sql: str, tokens: Sequence[Token]) -> Any:
 
 
 def _converted(tables: Tables, s: ConvertTo) -> Any:
-    """Raises UnsupportedFeatureError for a source that is no folder of Parquet files."""
+    """Raises UnsupportedFeatureError for a source that is not Parquet files."""
     if s.format not in registry.FORMATS:
         raise InvalidArgumentError(f"CONVERT TO {s.format.upper()} is no format", advice="it is DELTA or ICEBERG")
-    if len(s.source.parts) != 2 or s.source.parts[0].lower() != "parquet" or "/" not in s.source.parts[1]:
-        asked = f"CONVERT TO {s.format.upper()}"
-        raise UnsupportedFeatureError(
-            f"{asked} of the name {s.source} is not offered",
-            advice=f"convert its folder, {asked} parquet.`/folder`; sql() then finds the table by the name, too, or "
-            f"name it anew: CREATE TABLE n USING {s.format} LOCATION '/folder'",
-        )
-    result = convert(s.source.parts[1], s.format, s.partition_by, spark=tables.spark)
-    return counts_frame(tables.spark, result)
+    name = joined(s.source.tokens)
+    folder = source_folder(name)
+    if folder is not None:
+        return counts_frame(tables.spark, convert(folder, s.format, s.partition_by, spark=tables.spark))
+    result = convert_named(tables.spark, name, s.format, s.partition_by)
+    return nothing(tables) if result is None else counts_frame(tables.spark, result)
 
 
 def _in_catalog(tables: Tables, s: InCatalog) -> Any:

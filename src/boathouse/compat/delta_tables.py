@@ -17,6 +17,7 @@ from pyspark.sql.types import StructType
 
 from boathouse.api import delta_commands as commands
 from boathouse.api.convert import convert
+from boathouse.api.converting import convert_named, source_folder
 from boathouse.api.delta_frames import detail_frame
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import is_dataframe, session
@@ -141,18 +142,20 @@ class DeltaTable:
         partitionSchema: str | StructType | None = None,
         collectStatistics: bool = True,
     ) -> DeltaTable:
-        """Makes a Delta table of a folder of Parquet files, ``parquet.`/path` ``, in place, and returns it;
-        `partitionSchema` is of the columns that the names of folders give.
+        """Makes a Delta table of Parquet files in place, and returns it: of a folder, ``parquet.`/path` ``, where
+        `partitionSchema` is of the columns that the names of folders give; or of a table of the metastore by its name,
+        which has its partition columns, and is then the name of the Delta table.
 
-        Raises InvalidArgumentError for another identifier and for folders that do not fit `partitionSchema`,
-        AlreadyExistsError, NotFoundError for an empty folder, SchemaMismatchError for files that do not fit each other,
-        UnsupportedTypeError.
+        Raises InvalidArgumentError for what does not fit `partitionSchema`, TableNotFoundError, AlreadyExistsError,
+        NotFoundError for an empty folder, SchemaMismatchError for files that do not fit each other,
+        UnsupportedTypeError, UnsupportedFeatureError for other files.
         """
-        parts = steps(of_type(identifier, str, "identifier"))
-        if len(parts) != 2 or parts[0].lower() != "parquet":
-            raise InvalidArgumentError(f"{identifier!r} names no Parquet files", advice="write parquet.`/path`")
-        convert(parts[1], partition_by=partitionSchema, spark=sparkSession)
-        return cls.forPath(sparkSession, parts[1])
+        folder = source_folder(of_type(identifier, str, "identifier"))
+        if folder is not None:
+            convert(folder, partition_by=partitionSchema, spark=sparkSession)
+            return cls.forPath(sparkSession, folder)
+        convert_named(sparkSession, identifier, "delta", partitionSchema)
+        return cls.forName(sparkSession, identifier)
 
     def toDF(self) -> DataFrame:
         """The rows of the newest version. Raises TableNotFoundError, CorruptTableError, UnsupportedFeatureError."""
