@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from boathouse import registry
 from boathouse.api.engines import described
+from boathouse.api.session_settings import user_metadata
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.handle import Handle
 from boathouse.ops.options import WriteOptions
@@ -33,6 +34,7 @@ def run_audited(
 
     Raises what `run` raises, and InvalidArgumentError for a session that says both, or another branch than the call.
     """
+    options = _with_message(handle, engine, options)
     with described(engine, write.operation, str(handle.location)):
         return _run(handle, engine, write, options, written)
 
@@ -67,6 +69,14 @@ def _run(
         )
     _, result = run(_on_branch(handle, engine, branch, options.dry_run), engine, write, options, written)
     return handle.snapshot.newest(), result
+
+
+def _with_message(handle: Handle, engine: Engine, options: WriteOptions) -> WriteOptions:
+    """The options with the session's message for the history of Delta tables, where the call has none."""
+    spark = getattr(engine, "spark", None)
+    if spark is None or options.message is not None or handle.snapshot.format != "delta":
+        return options
+    return replace(options, message=user_metadata(spark))
 
 
 def _said(engine: Engine) -> tuple[str | None, str | None]:

@@ -63,7 +63,8 @@ class ColumnRules(Part):
         dry_run: bool = False,
     ) -> WriteResult:
         """Sets what a column has in rows that are written without it (Spark SQL text, or a value); None: null. Rows
-        that are there do not change. Asks for format version 3.
+        that are there do not change. Asks for format version 3 of Iceberg, or Delta's feature `allowColumnDefaults`
+        (`t.set_properties({"delta.feature.allowColumnDefaults": "supported"})`), whose columns of structs have none.
 
         Raises ColumnNotFoundError, InvalidArgumentError for a value that the column cannot hold,
         UnsupportedFeatureError, CommitConflictError, CommitUnknownError, ReadOnlyError.

@@ -45,6 +45,10 @@ RESTORE: Final = (
     "table_size_after_restore bigint, num_of_files_after_restore bigint, num_removed_files bigint, "
     "num_restored_files bigint, removed_files_size bigint, restored_files_size bigint"
 )
+CLONE: Final = (
+    "source_table_size bigint, source_num_of_files bigint, num_removed_files bigint, num_copied_files bigint, "
+    "removed_files_size bigint, copied_files_size bigint"
+)
 _ROWS: Final = {"updated": "rows_updated", "deleted": "rows_deleted", "inserted": "rows_added"}
 
 
@@ -61,11 +65,13 @@ def history_frame(spark: Any, entries: Iterable[HistoryEntry]) -> Any:
     return spark.createDataFrame(rows, HISTORY)
 
 
-def detail_frame(spark: Any, detail: Mapping[str, Any]) -> Any:
-    """DESCRIBE DETAIL, from the values of `Table.detail`. What a format does not have is null."""
+def detail_frame(spark: Any, detail: Mapping[str, Any], name: str | None = None) -> Any:
+    """DESCRIBE DETAIL, from the values of `Table.detail`, of a table that is known by `name`. What a format does not
+    have is null."""
     created = detail.get("createdTime")
     row = (
-        detail["format"], detail.get("id", detail["identity"]), detail.get("name"), detail.get("description"),
+        detail["format"], detail.get("id", detail["identity"]), name or detail.get("name"),
+        detail.get("description"),
         detail["location"], None if created is None else _time(created),
         dt.datetime.fromisoformat(detail["timestamp"]), detail["partition_by"], detail.get("clusteringColumns", []),
         detail["files"], detail["bytes"], detail["properties"], detail.get("minReaderVersion"),
@@ -108,6 +114,12 @@ def restore_frame(spark: Any, entry: HistoryEntry | None, files: int, size: int)
     metrics = {} if entry is None else entry.metrics
     names = ("numRemovedFiles", "numRestoredFiles", "removedFilesSize", "restoredFilesSize")
     return spark.createDataFrame([(size, files, *(int(metrics.get(name, 0)) for name in names))], RESTORE)
+
+
+def clone_frame(spark: Any, result: WriteResult, files: int, size: int) -> Any:
+    """The result of CLONE, from the size of its source: a shallow clone copies no file."""
+    row = (size, files, result.files_removed, 0, result.bytes_removed, 0)
+    return spark.createDataFrame([row], CLONE)
 
 
 def paths_frame(spark: Any, paths: Iterable[str]) -> Any:

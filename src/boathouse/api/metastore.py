@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -44,3 +44,13 @@ def location_of(name: str, spark: Any) -> str | None:
     if found.location is None:
         raise UnsupportedFeatureError(f"{name!r} is a view", advice="read it with spark.table, or open its tables")
     return str(found.location)
+
+
+def full_name(spark: Any, parts: Sequence[str]) -> str:
+    """The name with its catalog and database, as delta-spark shows it."""
+    names = list(parts)
+    if len(names) == 1:
+        names.insert(0, str(spark.catalog.currentDatabase()))
+    if len(names) == 2:
+        names.insert(0, str(spark.catalog.currentCatalog()))
+    return ".".join(names)

@@ -12,18 +12,23 @@ from boathouse.api import sql_alter, sql_columns, sql_create, sql_refs, sql_show
 from boathouse.api.arguments import errors_at
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
+from boathouse.api.metastore import full_name
 from boathouse.api.sql_call import call
 from boathouse.api.sql_catalogs import other
+from boathouse.api.sql_defaults import default_of, is_default
 from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
+from boathouse.bits.names import steps
 from boathouse.errors import ExpressionError, InvalidArgumentError
 from boathouse.expr.alter_columns import (
     AddedColumns,
     AlteredColumn,
     AlteredConstraint,
     AlteredProperties,
+    ChangedColumn,
     DroppedColumns,
+    DroppedFeature,
     RenamedColumn,
 )
 from boathouse.expr.alter_refs import AlterRef
@@ -137,7 +142,12 @@ def _delete(tables: Tables, s: Delete) -> Any:
 def _update(tables: Tables, s: Update) -> Any:
     table = tables.table(s.table)
     where = None if s.where is None else _own(tables, s.where, s.table, s.alias)
-    values = by_column((_own(tables, c, s.table, s.alias), _own(tables, v, s.table, s.alias)) for c, v in s.values)
+    columns = [_own(tables, c, s.table, s.alias) for c, _ in s.values]
+    texts = [
+        default_of(table, steps(c)[-1]) if is_default(v) else _own(tables, v, s.table, s.alias)
+        for c, (_, v) in zip(columns, s.values, strict=True)
+    ]
+    values = by_column(zip(columns, texts, strict=True))
     with _correlated(s.where, *(v for _, v in s.values)):
         return counts_frame(tables.spark, table.update(values, where))
 
@@ -162,6 +172,12 @@ def _restore(tables: Tables, s: Restore) -> Any:
     return commands.restored(tables.spark, table, result)
 
 
+def _detail(tables: Tables, s: Detail) -> Any:
+    table = tables.table(s.table)
+    name = None if tables.named_place(s.table) is not None else full_name(tables.spark, s.table.parts)
+    return detail_frame(tables.spark, table.detail(), name)
+
+
 _READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
     Delete: _delete,
     Update: _update,
@@ -171,7 +187,7 @@ _READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
     Reorg: _reorg,
     Vacuum: _vacuum,
     History: lambda t, s: commands.history(t.spark, t.table(s.table), s.limit),
-    Detail: lambda t, s: detail_frame(t.spark, t.table(s.table).detail()),
+    Detail: _detail,
     Restore: _restore,
     AlterPartitionFields: sql_alter.partition,
     AlterWriteOrder: sql_alter.order,
@@ -187,6 +203,8 @@ _READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
     RenamedColumn: sql_columns.renamed,
     DroppedColumns: sql_columns.dropped,
     AlteredColumn: sql_columns.altered,
+    ChangedColumn: sql_columns.changed,
+    DroppedFeature: sql_columns.dropped_feature,
     AlteredProperties: sql_columns.properties,
     AlteredConstraint: sql_columns.constraint,
     Truncate: lambda t, s: counts_frame(t.spark, t.table(s.table).delete()),

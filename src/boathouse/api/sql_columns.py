@@ -9,20 +9,24 @@ from boathouse.api.engines import LOCAL
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import steps
-from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
+from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.alter_columns import (
     AddedColumns,
     AlteredColumn,
     AlteredConstraint,
     AlteredProperties,
+    ChangedColumn,
     DroppedColumns,
+    DroppedFeature,
     NewColumn,
     RenamedColumn,
 )
 from boathouse.expr.resolve import resolve_path
 from boathouse.ops.options import WriteOptions
 from boathouse.ops.schema.add_columns import AddColumns
+from boathouse.ops.schema.alter_columns import column_path
 from boathouse.table.features import ColumnFiles
+from boathouse.types.data_types import unlabelled
 
 
 def added(tables: Tables, s: AddedColumns) -> Any:
@@ -92,6 +96,31 @@ def altered(tables: Tables, s: AlteredColumn) -> Any:
             table.set_nullable(s.name, value)
         case _:
             table.set_default(s.name, value)
+    return nothing(tables)
+
+
+def changed(tables: Tables, s: ChangedColumn) -> Any:
+    """CHANGE COLUMN, as Hive says it: what differs from what the column is, in one commit."""
+    table = tables.table(s.table)
+    path = column_path(s.name, table.schema)
+    known = next(f.type for p, f in table.schema.walk() if p == path)
+    change, steps = table.evolve(), 0
+    if typed(s.type) != unlabelled(known):
+        change, steps = change.widen_column(s.name, s.type), steps + 1
+    if s.comment is not None:
+        change, steps = change.set_comment(s.comment or None, s.name), steps + 1
+    if s.after is not None:
+        change, steps = change.move_column(s.name, after=s.after or None), steps + 1
+    if steps:
+        change.execute()
+    return nothing(tables)
+
+
+def dropped_feature(tables: Tables, s: DroppedFeature) -> Any:
+    """DROP FEATURE."""
+    if s.truncate:
+        raise UnsupportedFeatureError("DROP FEATURE ... TRUNCATE HISTORY is not offered", advice="leave it out")
+    tables.table(s.table).drop_feature(s.name)
     return nothing(tables)
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 from boathouse import registry
 from boathouse.api.catalog import catalog, create_in
 from boathouse.api.create import create_table
+from boathouse.api.delta_frames import clone_frame
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import spark_engine
 from boathouse.api.named_tables import Entry, check_same, entry_of, other_there, under_name
@@ -31,6 +32,7 @@ from boathouse.expr.other_statements import RenameTo
 from boathouse.expr.sql_tokens import Token, joined
 from boathouse.expr.statements import Parser
 from boathouse.ops.options import WriteOptions
+from boathouse.ops.result import WriteResult
 from boathouse.ops.table.replace_table import TableReplaced
 from boathouse.storage import Stores
 from boathouse.table.edits import CreateTable
@@ -55,13 +57,17 @@ def create(tables: Tables, sql: str, tokens: Sequence[Token]) -> Any:
         return None
     statement = new_table(Parser(sql, tokens), found)
     place = tables.named_place(statement.table)
+    cloned = None
     if place is not None and place.catalog is not None:
         _in_catalog(tables, statement, place.catalog, place.uri)
     elif place is not None:
-        _at_path(tables, statement, place.uri, place.format)
+        cloned = _at_path(tables, statement, place.uri, place.format)
     else:
-        _by_name(tables, statement)
-    return nothing(tables)
+        cloned = _by_name(tables, statement)
+    if cloned is None or statement.clone is None:
+        return nothing(tables)
+    source = tables.table(statement.clone, statement.at).detail()
+    return clone_frame(tables.spark, cloned, source["files"], source["bytes"])
 
 
 def _is_ours(tables: Tables, s: Head) -> bool:
@@ -96,11 +102,12 @@ def _warn(s: Head | None) -> None:
 # ---- by name
 
 
-def _by_name(tables: Tables, s: NewTable) -> None:
+def _by_name(tables: Tables, s: NewTable) -> WriteResult | None:
+    """What a clone did; None for another table, and where nothing is to be done."""
     name = joined(s.table.tokens)
     entry = _entry(tables, s, name)
     if entry is None:
-        return
+        return None
     if entry.free and s.mode == "replace":
         raise TableNotFoundError(f"there is no table {name} in Spark's metastore", advice="write CREATE OR REPLACE")
     uri = entry.uri if s.location is None else locate(s.location).uri
@@ -111,11 +118,11 @@ def _by_name(tables: Tables, s: NewTable) -> None:
         assert uri is not None
         table = _known(tables, s, uri, format)
         under_name(tables.spark, entry, uri, table.schema, s.comment, lambda _: None)
-        return
+        return None
     asked = wanted(tables, s, format)
     make = _replace if replaces else _make
     schema = asked.table.schema
-    under_name(tables.spark, entry, uri, schema, s.comment, lambda at: make(tables, s, asked, at, format))
+    return under_name(tables.spark, entry, uri, schema, s.comment, lambda at: make(tables, s, asked, at, format))
 
 
 def _entry(tables: Tables, s: NewTable, name: str) -> Entry | None:
@@ -154,19 +161,19 @@ def _known(tables: Tables, s: NewTable, uri: str, format: str) -> Table:
 # ---- at a path
 
 
-def _at_path(tables: Tables, s: NewTable, uri: str, given: str | None) -> None:
+def _at_path(tables: Tables, s: NewTable, uri: str, given: str | None) -> WriteResult | None:
     if s.location is not None and locate(s.location) != locate(uri):
         raise InvalidArgumentError(f"{s.table} is a path, and LOCATION another", advice="leave LOCATION out")
     there = formats_at(locate(uri), Stores())
     if there and s.mode == "create-if-absent":
-        return
+        return None
     if there and s.mode == "create":
         raise AlreadyExistsError("a table already exists", where=uri, advice="write IF NOT EXISTS or CREATE OR REPLACE")
     if not there and s.mode == "replace":
         raise TableNotFoundError("there is no table to replace", where=uri, advice="write CREATE OR REPLACE")
     format = _format(s, given, there)
     asked = wanted(tables, s, format)
-    (_replace if there else _make)(tables, s, asked, uri, format)
+    return (_replace if there else _make)(tables, s, asked, uri, format)
 
 
 def _format(s: NewTable, given: str | None, there: Sequence[str]) -> str:
@@ -185,21 +192,21 @@ def _format(s: NewTable, given: str | None, there: Sequence[str]) -> str:
     return chosen or (there[0] if there else "")
 
 
-def _make(tables: Tables, s: NewTable, asked: Wanted, uri: str, format: str) -> None:
+def _make(tables: Tables, s: NewTable, asked: Wanted, uri: str, format: str) -> WriteResult | None:
     """A table where none is."""
     if asked.clone is not None:
-        asked.clone.clone(uri, properties=dict(s.properties) or None)
-        return
+        return asked.clone.clone(uri, properties=dict(s.properties) or None)
     engine = spark_engine(tables.spark)
     create_table(uri, format or asked.format, asked.table, source=asked.source, engine=engine)
+    return None
 
 
-def _replace(tables: Tables, s: NewTable, asked: Wanted, uri: str, format: str) -> None:
+def _replace(tables: Tables, s: NewTable, asked: Wanted, uri: str, format: str) -> WriteResult | None:
     """What is there becomes another table, as a new version."""
     if asked.clone is not None:
-        asked.clone.clone(uri, replace=True, properties=dict(s.properties) or None)
-        return
+        return asked.clone.clone(uri, replace=True, properties=dict(s.properties) or None)
     _replaced(tables, Table(open_handle(uri, format, spark=tables.spark), tables.spark), asked)
+    return None
 
 
 def _replaced(tables: Tables, table: Table, asked: Wanted) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from boathouse.api.delta_frames import counts_frame
 from boathouse.api.engines import spark_engine
+from boathouse.api.session_settings import evolves
+from boathouse.api.sql_defaults import with_defaults
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import Names, steps
@@ -34,15 +37,19 @@ def insert(tables: Tables, s: Insert) -> Any:
     """Writes the rows of the query; one row of counts."""
     table = tables.table(s.table)
     constant = _partition(s, table)
-    rows = _fitted(tables, s, tables.frame(s.query), table.schema, constant)
+    query = with_defaults(s.query, table, _named(s, table.schema, constant))
+    evolve = s.evolve or (table.format == "delta" and evolves(tables.spark))
+    rows = _fitted(tables, replace(s, evolve=evolve), tables.frame(query), table.schema, constant)
     if not s.overwrite:
-        result = table.append(rows)
+        result = table.append(rows, merge_schema=evolve)
     elif s.where is not None:
-        result = table.overwrite(rows, tables.with_views(s.where))
+        result = table.overwrite(rows, tables.with_views(s.where), merge_schema=evolve)
     elif constant and not spark_engine(tables.spark).replaces_partitions:
-        result = table.overwrite(rows, " AND ".join(f"{quote(name)} <=> {value}" for name, value in constant.items()))
+        result = table.overwrite(
+            rows, " AND ".join(f"{quote(name)} <=> {value}" for name, value in constant.items()), merge_schema=evolve
+        )
     else:
-        result = table.overwrite(rows)
+        result = table.overwrite(rows, merge_schema=evolve)
     return counts_frame(tables.spark, result, "inserted")
 
 
@@ -71,9 +78,9 @@ def _fitted(tables: Tables, s: Insert, rows: Any, schema: Schema, constant: Mapp
     """The rows with the names of the table's columns, and its types where Spark assigns values to them; some columns
     have one value."""
     if not s.by_name:
-        names = [f.name for f in schema if f.name not in constant]
-        if s.columns is not None:
-            names = [schema.field(steps(c)[0]).name for c in s.columns]
+        names = _named(s, schema, constant)
+        if s.evolve and s.columns is None:
+            names += rows.columns[len(names) :]
         if len(names) != len(rows.columns):
             raise SchemaMismatchError(
                 f"the query has {len(rows.columns)} columns, and {len(names)} are inserted ({', '.join(names)})",
@@ -91,6 +98,13 @@ def _fitted(tables: Tables, s: Insert, rows: Any, schema: Schema, constant: Mapp
             f"PARTITION (...) gives `{twice}` a value, and so do the rows", advice="leave one of them out"
         )
     return rows.selectExpr(*chosen, *(f"{value} AS {quote(name)}" for name, value in constant.items()))
+
+
+def _named(s: Insert, schema: Schema, constant: Mapping[str, str]) -> list[str]:
+    """The columns that the values of a row are for, by position."""
+    if s.columns is not None:
+        return [schema.field(steps(c)[0]).name for c in s.columns]
+    return [f.name for f in schema if f.name not in constant]
 
 
 def _assigned(given: DataType, to: DataType) -> bool:

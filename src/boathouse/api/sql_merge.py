@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from boathouse.api.delta_frames import counts_frame
+from boathouse.api.session_settings import evolves
+from boathouse.api.sql_defaults import default_of, is_default
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import steps
@@ -29,20 +31,27 @@ def merge(tables: Tables, s: Merge) -> Any:
                 found = requalified(found, name, side)
         return found
 
-    builder: Any = table.merge(source, text(s.on), sides, s.evolve)
+    evolve = s.evolve or (table.format == "delta" and evolves(tables.spark))
+    builder: Any = table.merge(source, text(s.on), sides, evolve)
     for clause in s.clauses:
         where = None if clause.where is None else text(clause.where)
-        values = _values(clause, text, sides[0])
+        values = _values(clause, table, text, sides[0])
         builder = getattr(builder, clause.method)(*([where] if values is None else [values, where]))
     return counts_frame(tables.spark, builder.execute(), "updated", "deleted", "inserted")
 
 
-def _values(clause: MergeClause, text: Any, target: str) -> dict[str, str] | None:
-    """The values by column, without those that are DEFAULT."""
+def _values(clause: MergeClause, table: Table, text: Any, target: str) -> dict[str, str] | None:
+    """The values by column. A row that is inserted has its defaults where it says nothing."""
     if clause.values is None:
         return None
-    given = [(c, v) for c, v in clause.values if not (len(v) == 1 and v[0].is_word("DEFAULT"))]
-    return by_column((requalified(text(column), (target,), None), text(value)) for column, value in given)
+    inserts = clause.method.startswith("when_not_matched_insert")
+    given = [(c, v) for c, v in clause.values if not (inserts and is_default(v))]
+    columns = [requalified(text(column), (target,), None) for column, _ in given]
+    values = [v for _, v in given]
+    texts = [
+        default_of(table, steps(c)[-1]) if is_default(v) else text(v) for c, v in zip(columns, values, strict=True)
+    ]
+    return by_column(zip(columns, texts, strict=True))
 
 
 def by_column(values: Iterable[tuple[str, str]]) -> dict[str, str]:

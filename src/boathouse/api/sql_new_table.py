@@ -8,6 +8,7 @@ from typing import Any
 from boathouse.api.columns import typed
 from boathouse.api.engines import spark_engine
 from boathouse.api.partition_by import clustering_path, partition_fields, partition_sql
+from boathouse.api.session_settings import with_defaults
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.errors import InvalidArgumentError, SchemaError, UnsupportedFeatureError
@@ -18,7 +19,14 @@ from boathouse.table.edits import CreateTable
 from boathouse.types import Field, Identity, PartitionField, Schema
 from boathouse.types.data_types import without_ids
 
-_OWN = ("delta.columnMapping.", "delta.constraints.", "delta.rowTracking", "delta.materialized", "delta.inCommit")
+_OWN = (
+    "delta.columnMapping.",
+    "delta.constraints.",
+    "delta.rowTracking",
+    "delta.materialized",
+    "delta.inCommit",
+    "delta.requireCheckpointProtection",
+)
 """Beginnings of properties that belong to a table's own files and versions."""
 
 
@@ -44,13 +52,20 @@ def wanted(tables: Tables, s: NewTable, format: str) -> Wanted:
         rows = tables.frame(s.query)
         engine = spark_engine(tables.spark)
         source = Source.of(engine, engine.source(rows))
-        return Wanted(_described(s, source.schema), rows, source)
+        return Wanted(_with_session(tables, _described(s, source.schema), format), rows, source)
     if not s.columns:
         raise SchemaError(
             f"the new table {s.table} has no columns, and there is no table where it would be",
             advice="write them, CREATE TABLE t (id bigint, ...), or AS SELECT",
         )
-    return Wanted(_declared(s))
+    return Wanted(_with_session(tables, _declared(s), format))
+
+
+def _with_session(tables: Tables, asked: CreateTable, format: str) -> CreateTable:
+    """The table with the properties that the session gives to every new Delta table."""
+    if format not in ("", "delta"):
+        return asked
+    return replace(asked, properties=with_defaults(tables.spark, asked.properties))
 
 
 def _declared(s: NewTable) -> CreateTable:

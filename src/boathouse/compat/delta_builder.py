@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from pyspark.sql import SparkSession
@@ -16,6 +16,7 @@ from boathouse.api.engines import LOCAL
 from boathouse.api.named_tables import check_same, entry_of, under_name
 from boathouse.api.opening import open_handle, path_text
 from boathouse.api.partition_by import clustering_path, partition_fields
+from boathouse.api.session_settings import with_defaults
 from boathouse.bits.names import steps
 from boathouse.compat.arguments import column_names, not_offered
 from boathouse.engines.spark.schema import from_spark
@@ -176,7 +177,7 @@ class DeltaTableBuilder(Generic[T]):
 
     def _named(self, name: str, location: str | None) -> Handle:
         entry = entry_of(self._spark, name, None if location is None else path_text(location))
-        asked = self._asked.table()
+        asked = self._wanted()
         uri = entry.uri if location is None else locate(path_text(location)).uri
         there = uri is not None and bool(formats_at(locate(uri), Stores()))
         if entry.free and self._mode == "replace":
@@ -193,10 +194,15 @@ class DeltaTableBuilder(Generic[T]):
 
         return under_name(self._spark, entry, uri, asked.schema, asked.comment, made)
 
+    def _wanted(self) -> CreateTable:
+        """The table, with the properties that the session gives to every new one."""
+        asked = self._asked.table()
+        return replace(asked, properties=with_defaults(self._spark, asked.properties))
+
     def _made(self, path: str) -> Handle:
         exists = bool(formats_at(locate(path), Stores()))
         if not exists and self._mode != "replace":
-            return create_table(path, "delta", self._asked.table())
+            return create_table(path, "delta", self._wanted())
         if self._mode == "create":
             raise already_there(locate(path))
         handle = open_handle(path, "delta")
@@ -204,7 +210,7 @@ class DeltaTableBuilder(Generic[T]):
             return handle
         if self._asked.identities:
             raise not_offered("replacing a table by one with identity columns", "create it at a new path")
-        return Handle(run(handle, LOCAL, TableReplaced(self._asked.table()), WriteOptions())[0])
+        return Handle(run(handle, LOCAL, TableReplaced(self._wanted()), WriteOptions())[0])
 
 
 def path_of(name: str) -> str | None:

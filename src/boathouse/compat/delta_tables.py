@@ -21,9 +21,10 @@ from boathouse.api.converting import convert_named, source_folder
 from boathouse.api.delta_frames import detail_frame
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.engines import is_dataframe, session
-from boathouse.api.metastore import location_of
+from boathouse.api.metastore import full_name, location_of
 from boathouse.api.named_tables import entry_of, under_name
 from boathouse.api.opening import open_handle, path_text
+from boathouse.api.session_settings import evolves
 from boathouse.api.table import Table
 from boathouse.bits.names import steps
 from boathouse.compat.arguments import (
@@ -48,8 +49,6 @@ from boathouse.storage import Stores
 
 __all__ = ["DeltaMergeBuilder", "DeltaOptimizeBuilder", "DeltaTable", "DeltaTableBuilder", "IdentityGenerator"]
 
-_EVOLVES = "spark.databricks.delta.schema.autoMerge.enabled"
-
 
 @with_spark_errors
 class DeltaTable:
@@ -67,11 +66,15 @@ class DeltaTable:
     2
     """
 
-    def __init__(self, spark: SparkSession, table: Table, name: Sequence[str] = ()) -> None:
-        """`name`: the parts of the name or alias by which conditions qualify the table's columns."""
+    def __init__(
+        self, spark: SparkSession, table: Table, name: Sequence[str] = (), known: Sequence[str] | None = None
+    ) -> None:
+        """`name`: the parts of the name or alias by which conditions qualify the table's columns; `known` those of its
+        name in the metastore, by default the same."""
         self._spark = spark
         self._table = table
         self._name = tuple(name)
+        self._known = self._name if known is None else tuple(known)
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: dict[str, str] | None = None) -> DeltaTable:
@@ -164,7 +167,7 @@ class DeltaTable:
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table, whose columns conditions qualify by this name."""
-        return DeltaTable(self._spark, self._table, (of_type(aliasName, str, "aliasName"),))
+        return DeltaTable(self._spark, self._table, (of_type(aliasName, str, "aliasName"),), self._known)
 
     def delete(self, condition: ExpressionOrColumn | None = None) -> None:
         """Deletes the rows for which the condition is true; without one all.
@@ -205,8 +208,7 @@ class DeltaTable:
         if on is None:
             raise InvalidArgumentError("'condition' in merge cannot be None")
         sides = sides_of(self._table.refresh().schema.names, self._name, source)
-        evolve = str(self._spark.conf.get(_EVOLVES, "false")).lower() == "true"
-        return DeltaMergeBuilder(self._spark, self._table, source, on, sides, self._qualifiers(), evolve)
+        return DeltaMergeBuilder(self._spark, self._table, source, on, sides, self._qualifiers(), evolves(self._spark))
 
     def history(self, limit: int | None = None) -> DataFrame:
         """The latest commits, newest first, at most `limit`, with the columns of DESCRIBE HISTORY.
@@ -217,7 +219,8 @@ class DeltaTable:
 
     def detail(self) -> DataFrame:
         """One row: format, id, location, times, partitioning, files, size, properties, protocol."""
-        return detail_frame(self._spark, self._table.refresh().detail())
+        name = full_name(self._spark, self._known) if self._known else None
+        return detail_frame(self._spark, self._table.refresh().detail(), name)
 
     def vacuum(self, retentionHours: float | None = None) -> DataFrame:
         """Removes files that no version of the last hours needs; an empty DataFrame.
@@ -254,11 +257,16 @@ class DeltaTable:
         return commands.restored(self._spark, self._table, self._table.restore(**at))
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Nothing, if the table has these versions or later ones; refused with UnsupportedFeatureError otherwise."""
+        """Adds the features that these versions of the protocol imply; nothing if the table has the versions, or later
+        ones. Versions 3 and 7 imply none: there each feature is added by name.
+
+        Raises InvalidArgumentError for what is not a version, CommitConflictError, CommitUnknownError, ReadOnlyError.
+        """
         wanted = (of_type(readerVersion, int, "readerVersion"), of_type(writerVersion, int, "writerVersion"))
         detail = self._table.refresh().detail()
         if wanted[0] > detail["minReaderVersion"] or wanted[1] > detail["minWriterVersion"]:
-            raise not_offered("upgradeTableProtocol", "set the property that needs the feature: t.set_properties(...)")
+            reader, writer = map(str, wanted)
+            self._table.set_properties({"delta.minReaderVersion": reader, "delta.minWriterVersion": writer})
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Adds a feature to the table's protocol, by the property `delta.feature.NAME`; nothing if it is there.
@@ -329,7 +337,7 @@ class DeltaTable:
         for name, value in (("isShallow", shallow), ("replace", replace)):
             of_type(value, bool, name)
         if not shallow:
-            raise not_offered("a deep clone", "pass isShallow=True, or copy the rows: bh.write(t.toDF(), target)")
+            raise not_offered("a deep clone", "pass isShallow=True, or copy the rows: bh.write(bh.open(a), b)")
         path = path_of(of_type(target, str, "target"))
         if path is None and is_name(target):
             return self._cloned_as(table, target, replace, properties)

@@ -21,8 +21,15 @@ Path = tuple[str, ...]
 
 
 def with_column(raw: Raw, edit: AddColumn, where: str) -> dict[str, Any]:
-    """The metaData with one more field. Raises InvalidArgumentError."""
-    edit.require_plain("Delta", where)
+    """The metaData with one more field. Raises InvalidArgumentError, and UnsupportedFeatureError for a default, which
+    rows that are there would have, too."""
+    if edit.default is not None:
+        raise UnsupportedFeatureError(
+            f"column `{edit.name}` is added with a default, which is not offered for Delta tables",
+            where=where,
+            advice="leave it out, and set it afterwards for the rows to come: t.set_default(name, value), or ALTER "
+            "COLUMN ... SET DEFAULT",
+        )
     document = json.loads(raw["schemaString"])
     struct = document
     for name in edit.parent:
@@ -34,9 +41,10 @@ def with_column(raw: Raw, edit: AddColumn, where: str) -> dict[str, Any]:
         raise InvalidArgumentError(f"the column `{path}` already exists", where=where)
     if not edit.nullable:
         raise InvalidArgumentError(f"a new column is null in old rows, so `{path}` cannot be NOT NULL")
-    plain = without_mapping(Schema((Field(edit.name, edit.type),))).fields[0]
+    plain = without_mapping(Schema((Field(edit.name, edit.type, doc=edit.comment),))).fields[0]
     struct["fields"].append(field_json(plain, path))
-    return _with_schema(raw, document)
+    found = _with_schema(raw, document)
+    return found if edit.after is None else moved(found, MoveColumn((*edit.parent, edit.name), edit.after), where)
 
 
 def renamed(metadata: Metadata, raw: Raw, edit: RenameColumn) -> dict[str, Any]:

@@ -25,7 +25,10 @@ from boathouse.delta.features.row_tracking import named
 from boathouse.delta.features.support import (
     ASKED,
     FEATURES,
+    MAX_READER,
+    MAX_WRITER,
     V2_POLICY,
+    VERSIONS,
     asked_by_name,
     check_write,
     lowest_protocol,
@@ -220,7 +223,9 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
             )
         if key.startswith(ASKED):
             _check_asked(key, value, where)
-        if value is None or not key.startswith("delta.") or key.startswith(ASKED):
+        if key in VERSIONS:
+            _check_version(key, value, where)
+        if value is None or not key.startswith("delta.") or key.startswith(ASKED) or key in VERSIONS:
             continue
         text = text_of(value).strip().lower()
         if key not in PROPERTIES:
@@ -237,6 +242,18 @@ def check_properties(properties: Mapping[str, object], where: str) -> None:
             raise InvalidArgumentError(f"{key} is {text!r}, not a size", where=where, advice="write it as 128mb")
         if key in _FLAGS and text not in ("true", "false"):
             raise InvalidArgumentError(f"{key} is {text!r}, not true or false", where=where)
+
+
+def _check_version(key: str, value: object, where: str) -> None:
+    """A version of the protocol is asked for, with the features that it implies."""
+    most = MAX_READER if key == VERSIONS[0] else MAX_WRITER
+    text = "" if value is None else text_of(value).strip()
+    if not text.isdigit() or not 1 <= int(text) <= most:
+        raise InvalidArgumentError(
+            f"{key} is {value!r}, not a version from 1 to {most}",
+            where=where,
+            advice="a protocol only grows; a feature goes by t.drop_feature(name)",
+        )
 
 
 def _check_asked(key: str, value: object, where: str) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from boathouse.bits.names import steps
 from boathouse.expr.sql_tokens import joined
 from boathouse.expr.statement_tree import TableName
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from boathouse.expr.statements import Parser
 
 T = TypeVar("T")
+_ACTIONS: Final = ("TYPE", "COMMENT", "FIRST", "AFTER", "SET", "DROP", "SYNC")
 _CLOSING: Final = {")": 1, "]": 1, ">": 1, ">>": 2, ">>>": 3}
 
 
@@ -79,7 +81,30 @@ class AlteredConstraint:
     if_exists: bool = False
 
 
-AlterColumns = AddedColumns | RenamedColumn | DroppedColumns | AlteredColumn | AlteredProperties | AlteredConstraint
+@dataclass(frozen=True, slots=True)
+class ChangedColumn:
+    """`CHANGE COLUMN a a int COMMENT 'c' AFTER b`: what the column is; what is None stays."""
+
+    table: TableName
+    name: str
+    type: str
+    comment: str | None = None
+    after: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DroppedFeature:
+    """A feature of the protocol; `truncate`: with the history that needs it."""
+
+    table: TableName
+    name: str
+    truncate: bool
+
+
+AlterColumns = (
+    AddedColumns | RenamedColumn | DroppedColumns | AlteredColumn | ChangedColumn | AlteredProperties
+    | AlteredConstraint | DroppedFeature
+)  # fmt: skip
 
 
 def alter_columns(p: Parser, table: TableName) -> AlterColumns | None:
@@ -93,9 +118,15 @@ def alter_columns(p: Parser, table: TableName) -> AlterColumns | None:
     if p.take("DROP", "COLUMN") or p.take("DROP", "COLUMNS"):
         gone = p.take("IF", "EXISTS")
         return DroppedColumns(table, listed_by(p, column_path), gone)
-    if p.take("ALTER") or p.take("CHANGE"):
+    if p.sees("ALTER") or p.sees("CHANGE"):
+        hive = p.take("CHANGE") or not p.take("ALTER")
         p.take("COLUMN")
-        return _altered(p, table)
+        return _altered(p, table, hive)
+    if p.sees("REPLACE", "COLUMNS"):
+        advice = "add, drop, rename and move columns, or make the table anew: CREATE OR REPLACE TABLE"
+        raise p.refuse("REPLACE COLUMNS on a table of this library", advice)
+    if p.take("DROP", "FEATURE"):
+        return DroppedFeature(table, p.text("a feature"), p.take("TRUNCATE", "HISTORY"))
     if p.take("SET", "TBLPROPERTIES"):
         return AlteredProperties(table, table_properties(p, values=True))
     if p.take("UNSET", "TBLPROPERTIES"):
@@ -145,8 +176,13 @@ def _new_column(p: Parser) -> NewColumn:
     return NewColumn(name, type, nullable, default, comment, after)
 
 
-def _altered(p: Parser, table: TableName) -> AlteredColumn:
+def _altered(p: Parser, table: TableName, hive: bool) -> AlteredColumn | ChangedColumn:
     name = column_path(p)
+    if hive and p.named() and not any(p.sees(word) for word in _ACTIONS):
+        return _changed(p, table, name)
+    if p.sees("SYNC", "IDENTITY"):
+        advice = "writes of this library keep it; after those of others, run it with delta-spark"
+        raise p.refuse("SYNC IDENTITY", advice)
     if p.take("TYPE"):
         return AlteredColumn(table, name, "type", column_type(p))
     if p.take("COMMENT"):
@@ -163,6 +199,21 @@ def _altered(p: Parser, table: TableName) -> AlteredColumn:
     if p.take("SET", "DEFAULT"):
         return AlteredColumn(table, name, "default", joined(p.until("a value")))
     raise p.expected("TYPE, COMMENT, FIRST, AFTER, SET or DROP NOT NULL, SET or DROP DEFAULT")
+
+
+def _changed(p: Parser, table: TableName, name: str) -> ChangedColumn:
+    """The form of Hive, which says the name and the type again."""
+    if p.identifier("a column").lower() != steps(name)[-1].lower():
+        p.back()
+        raise p.refuse("CHANGE COLUMN with another name", f"write RENAME COLUMN {name} TO ...")
+    type, comment, after = column_type(p), None, None
+    if p.take("COMMENT"):
+        comment = p.text("a comment")
+    if p.take("FIRST"):
+        after = ""
+    elif p.take("AFTER"):
+        after = p.identifier("a column")
+    return ChangedColumn(table, name, type, comment, after)
 
 
 def column_path(p: Parser) -> str:

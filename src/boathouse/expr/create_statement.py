@@ -132,7 +132,10 @@ def new_table(p: Parser, head: Head) -> NewTable:
 
 def _cloned(p: Parser, table: NewTable) -> NewTable:
     if not p.take("SHALLOW", "CLONE"):
-        raise p.refuse("a deep clone", "write SHALLOW CLONE, or copy the rows: CREATE TABLE ... AS SELECT * FROM ...")
+        advice = (
+            "write SHALLOW CLONE, or copy the rows: bh.write(bh.open(a), b), or CREATE TABLE ... AS SELECT * FROM ..."
+        )
+        raise p.refuse("a deep clone", advice)
     source = p.table()
     return replace(table, clone=source, at=p.at() if p.sees("VERSION") or p.sees("TIMESTAMP") else None)
 

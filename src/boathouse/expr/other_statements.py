@@ -21,7 +21,7 @@ REFUSED: Final = {
     "REPAIR": "the table knows its files: there is nothing to repair",
     "CACHE": "cache its rows: bh.open(...).to_spark().cache(), under a view of your own",
     "UNCACHE": "its views are never cached by this library",
-    "GENERATE": "let the reader open the table itself",
+    "GENERATE SYMLINK_FORMAT_MANIFEST FOR": "let the reader open the Delta table itself",
     "CREATE INDEX ON": "t.create_index(...)",
     "SHOW INDEXES ON": "t.indices",
     "SHOW INDEXES IN": "t.indices",

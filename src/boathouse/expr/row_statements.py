@@ -71,19 +71,22 @@ def _insertion(p: Parser, where: Tokens | None) -> MergeClause:
     return MergeClause("when_not_matched_insert", tuple(zip(columns, values, strict=True)), where)
 
 
-def insert(p: Parser, table: TableName, overwrite: bool = False) -> Insert:
+def insert(p: Parser, table: TableName, overwrite: bool = False, evolve: bool = False) -> Insert:
     partition = _partition(p) if p.take("PARTITION") else ()
     if partition and p.sees("IF", "NOT", "EXISTS"):
         raise p.refuse("INSERT OVERWRITE ... IF NOT EXISTS", "leave it out, and filter the query")
     columns = tuple(joined(c) for c in p.listed("a column")) if _column_list(p) else None
     by_name = p.take("BY", "NAME")
     where = None
+    if any(p.sees("REPLACE", word) for word in ("USING", "ON")):
+        advice = "write MERGE INTO, or REPLACE WHERE condition"
+        raise p.refuse("INSERT INTO ... REPLACE USING or ON", advice)
     if not overwrite and not partition and p.take("REPLACE", "WHERE"):
         overwrite, where = True, p.until("a condition", *_QUERIES)
     query = p.rest()
     if not query:
         raise p.expected("a query")
-    return Insert(table, partition, columns, by_name, overwrite, where, query)
+    return Insert(table, partition, columns, by_name, overwrite, where, query, evolve)
 
 
 def _partition(p: Parser) -> tuple[tuple[str, Tokens | None], ...]:

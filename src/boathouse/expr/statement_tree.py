@@ -66,7 +66,8 @@ class Merge:
 @dataclass(frozen=True, slots=True)
 class Insert:
     """`columns` None: by position; `by_name`: those of the query. `partition` are the columns of a PARTITION clause,
-    with the value of each row if it has one. `overwrite` replaces all rows, or those of `where` or the partition."""
+    with the value of each row if it has one. `overwrite` replaces all rows, or those of `where` or the partition.
+    `evolve`: columns that the table lacks are added."""
 
     table: TableName
     partition: tuple[tuple[str, Tokens | None], ...]
@@ -75,6 +76,7 @@ class Insert:
     overwrite: bool
     where: Tokens | None
     query: Tokens
+    evolve: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -282,6 +282,8 @@ class Parser:
             elif self.take("DRY"):
                 self.need("RUN")
                 dry_run = True
+            elif self.sees("USING", "INVENTORY"):
+                raise self.refuse("VACUUM ... USING INVENTORY", "write LITE, which reads the log and lists no folder")
             else:
                 raise self.expected("RETAIN, DRY RUN, FULL, LITE or the end")
         return Vacuum(table, mode, hours, dry_run)
@@ -339,6 +341,8 @@ _STATEMENTS: Final[dict[str, Callable[[Parser, TableName], Parsed | None]]] = {
     "DELETE FROM": rows.delete,
     "INSERT INTO": rows.insert,
     "INSERT OVERWRITE": lambda p, table: rows.insert(p, table, overwrite=True),
+    "INSERT WITH SCHEMA EVOLUTION INTO": lambda p, table: rows.insert(p, table, evolve=True),
+    "INSERT WITH SCHEMA EVOLUTION OVERWRITE": lambda p, table: rows.insert(p, table, overwrite=True, evolve=True),
     "OPTIMIZE": Parser.optimize,
     "REORG TABLE": Parser.reorg,
     "VACUUM": Parser.vacuum,

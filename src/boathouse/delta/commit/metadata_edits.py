@@ -11,7 +11,7 @@ from boathouse.delta.commit.restore import restored_metadata
 from boathouse.delta.features.change_data import FEED
 from boathouse.delta.features.change_data import check_names as check_feed
 from boathouse.delta.features.column_mapping import completed, replaced, with_properties
-from boathouse.delta.features.computed import check_stored, with_defaults, with_generation
+from boathouse.delta.features.computed import check_stored, default_set, with_defaults, with_generation
 from boathouse.delta.features.domains import check_clustering
 from boathouse.delta.features.drop import cleared, protected, protocol_without
 from boathouse.delta.features.iceberg_compat import check_change as check_compat
@@ -52,6 +52,7 @@ from boathouse.table.edits import (
     SetClustering,
     SetComment,
     SetConstraint,
+    SetDefault,
     SetFeature,
     SetName,
     SetNullable,
@@ -143,6 +144,8 @@ def _with_edit(raw: Mapping[str, Any], edit: Edit, newest: DeltaSnapshot) -> Map
             return moved(raw, edit, newest.location.uri)
         case SetNullable():
             return nullable(raw, edit, newest.location.uri)
+        case SetDefault():
+            return default_set(raw, edit, newest)
         case SetComment():
             return commented(raw, edit, newest.location.uri)
         case SetName(name):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from boathouse.delta.actions import Metadata
 from boathouse.delta.features.support import supports
 from boathouse.delta.snapshot import DeltaSnapshot
-from boathouse.errors import CorruptTableError, ExpressionError
+from boathouse.errors import CorruptTableError, ExpressionError, UnsupportedFeatureError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.parse import parse
 from boathouse.expr.tree import Cast, Column, walk
+from boathouse.table.edits import SetDefault
 from boathouse.table.tasks import ComputedColumn, RowCondition
 from boathouse.types import FixedType, Schema
 
@@ -57,6 +59,30 @@ def with_defaults(schema: Schema, defaults: Mapping[str, str]) -> Schema:
         replace(f, metadata={**f.metadata, DEFAULT: defaults[f.name]}) if f.name in defaults else f for f in schema
     )
     return replace(schema, fields=tuple(fields)) if defaults else schema
+
+
+def default_set(raw: Mapping[str, Any], edit: SetDefault, snapshot: DeltaSnapshot) -> dict[str, Any]:
+    """The metaData with another default of a column. Raises ExpressionError, as `with_defaults`, and
+    UnsupportedFeatureError for a field of a struct, a generated column, and a table whose protocol has no defaults."""
+    where, name = snapshot.location.uri, ".".join(edit.path)
+    if edit.default is not None and not supports(snapshot.protocol, "allowColumnDefaults"):
+        raise UnsupportedFeatureError(
+            f"column `{name}` cannot have a default: the table's protocol has no defaults",
+            where=where,
+            advice='add them: t.set_properties({"delta.feature.allowColumnDefaults": "supported"})',
+        )
+    document = json.loads(raw["schemaString"])
+    found = next((f for f in document["fields"] if f["name"].lower() == edit.path[0].lower()), None)
+    if found is None or len(edit.path) > 1:
+        raise UnsupportedFeatureError(f"a default of the field `{name}` is not offered for Delta tables", where=where)
+    metadata = {k: v for k, v in (found.get("metadata") or {}).items() if k != DEFAULT}
+    if edit.default is not None:
+        if GENERATION in metadata or "delta.identity.start" in metadata:
+            raise UnsupportedFeatureError(f"`{name}` is generated, and cannot have a default too", where=where)
+        with_defaults(Schema(()), {name: edit.default})
+        metadata[DEFAULT] = edit.default
+    found["metadata"] = metadata
+    return {**raw, "schemaString": json.dumps(document, ensure_ascii=False)}
 
 
 def generation(metadata: Metadata) -> Iterator[RowCondition]:

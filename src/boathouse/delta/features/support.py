@@ -116,6 +116,10 @@ ASKED: Final = "delta.feature."
 """A property that begins so adds the feature of that name; it is not stored (as the reference does it)."""
 
 
+VERSIONS: Final = ("delta.minReaderVersion", "delta.minWriterVersion")
+"""Properties that ask for the features of these versions of the protocol; they are not stored either."""
+
+
 def known(name: str) -> Feature | None:
     return FEATURES.get(_ALIASES.get(name, name))
 
@@ -192,12 +196,21 @@ def asked_by_name(properties: Mapping[str, object]) -> list[str]:
     """The features that properties name, as the protocol spells them; unknown names are left out."""
     names = {name.lower(): name for name in FEATURES}
     wanted = (key[len(ASKED) :].lower() for key, value in properties.items() if key.startswith(ASKED) and value)
-    return [names[name] for name in wanted if name in names]
+    return [*(names[name] for name in wanted if name in names), *_of_versions(properties)]
+
+
+def _of_versions(properties: Mapping[str, object]) -> list[str]:
+    """The features that the versions of a protocol imply, as far as properties ask for versions. Those with lists of
+    features imply none."""
+    reader, writer = (int(found) if (found := text_of(properties.get(k) or 1)).isdigit() else 1 for k in VERSIONS)
+    if writer >= MAX_WRITER:
+        return []
+    return [f.name for f in _TABLE if f.legacy and _implied(f, f.legacy, Protocol(reader, writer))]
 
 
 def without_names(properties: Mapping[str, V]) -> dict[str, V]:
     """The properties that are stored."""
-    return {k: v for k, v in properties.items() if not k.startswith(ASKED)}
+    return {k: v for k, v in properties.items() if not k.startswith(ASKED) and k not in VERSIONS}
 
 
 def lowest_protocol(schema: Schema, properties: Mapping[str, object] = {}) -> dict[str, Any]:
