@@ -13,8 +13,10 @@ from pyspark.sql.types import StructType
 from pyspark_boathouse.change_options import ChangeOptions
 from pyspark_boathouse.reader import Bundle
 from pyspark_boathouse.stream_reader import StreamReader
+from pyspark_boathouse.told_errors import told_plainly
 
 
+@told_plainly
 class ChangesReader(DataSourceReader):
     """Reads the columns of `schema`, in its order, `_change_type` and its sisters among them."""
 

@@ -344,7 +344,7 @@ REFUSED = {
         "columns with values",
     },
     "lance": {
-        "dynamic partition overwrite", "widen", "reorder", "comment", "constraints", "default columns",
+        "dynamic partition overwrite", "widen", "reorder", "constraints", "default columns",
         "identity columns", "Parquet folder to table", "files added in place", "manifests", "cluster on write",
         "statistics",
     },

@@ -170,10 +170,9 @@ def test_an_equivalent_schema_keeps_its_fields(four):
     ("edit", "words"),
     [
         (ed.SetType(("a",), STRING), "`a` cannot become string"),
-        (ed.SetComment(("a",), "x"), "(?i)set ?comment is not offered"),
+        (ed.SetComment((), "x"), "no comment of its own"),
         (ed.AddColumn("n", INT64, after="a"), "with a place"),
         (ed.AddColumn("n", INT64, default="1"), "with a default"),
-        (ed.AddColumn("n", INT64, comment="x"), "with a comment"),
         (ed.AddColumn("n", INT64, parent=("s",)), "inside a struct"),
     ],
 )
@@ -254,6 +253,35 @@ def test_a_compaction_loses_to_changes_of_its_fragments(kit, four, action, kind)
     else:
         assert isinstance(done, Conflicted) and done.replan and done.conflicts[0].kind == kind
     assert sorted(values(kit)) == sorted(before)
+
+
+@pytest.mark.parametrize(
+    ("action", "kind", "replan"),
+    [
+        (lambda kit: kit.dataset().update_field_metadata({"a": {"k": "v"}}), "metadata-changed", False),
+        (lambda kit: kit.dataset().alter_columns({"path": "a", "name": "b"}), "schema-changed", True),
+        (lambda kit: kit.dataset().add_columns({"c": "a + 1"}), "schema-changed", True),
+        (lambda kit: kit.dataset().update_field_metadata({"s": {"k": "v"}}), None, False),
+        (lambda kit: kit.pylance(rows(70, 1), mode="append"), None, False),
+        (lambda kit: kit.dataset().delete("a = 3"), None, False),
+    ],
+    ids=["same-field", "rename", "columns", "other-field", "append", "delete"],
+)
+def test_a_comment_beside_concurrent_commits(kit, four, action, kind, replan):
+    """Of two changes of one field's metadata one is made, as with pylance; after another schema the column is looked
+    for again."""
+    stale = kit.dataset()
+    action(kit)
+    done = commit(four, change(four, ed.SetComment(("a",), "words")))
+    if kind is None:
+        assert isinstance(done, Committed)
+        assert kit.dataset().schema.field("a").metadata == {b"comment": b"words"}
+        with pytest.raises(OSError, match=r"(?i)incompatible"):
+            stale.update_field_metadata({"a": {"comment": "late"}})
+        stale.delete("a = 4")
+        assert kit.load().schema.field("a").doc == "words"
+    else:
+        assert isinstance(done, Conflicted) and done.conflicts[0].kind == kind and done.replan is replan
 
 
 def test_their_delete_does_not_follow_our_compaction(kit, four):

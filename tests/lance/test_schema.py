@@ -9,7 +9,7 @@ import pytest
 
 import boathouse as bh
 from boathouse.arrow.schema import from_arrow, to_arrow
-from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
+from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError, UnsupportedTypeError
 from boathouse.lance.file.fields import Field as LanceField
 from boathouse.lance.schema import SPELLING, fields_for, from_schema, to_schema
 from boathouse.types import INT64, VARIANT, Field, FixedSizeListType, ListType, MapType, Schema, StructType, UUIDType
@@ -104,6 +104,31 @@ def test_comments_of_columns_are_kept_as_metadata_of_fields(kit):
     found.overwrite(found.to_arrow().select(["b"]), overwrite_schema=True)
     assert kit.open().schema.field("b").doc == "key: ü"
     assert kit.dataset().schema.field("b").metadata[b"comment"] == "key: ü".encode()
+
+
+def test_comments_are_set_on_columns_and_fields(kit):
+    """As metadata of fields, which pylance's own updates keep, and theirs are kept by ours."""
+    t = bh.create(kit.uri, "a bigint comment 'it''s', s struct<x: bigint>", format="lance")
+    t.append([{"a": 1, "s": {"x": 2}}])
+    kit.dataset().update_field_metadata({"s.x": {"unit": "km"}})
+    t.set_comment("how \u00fc far", "s.x")
+    t.add_column("n", "int", comment="number")
+    t.set_comment(None, "a")
+    theirs = kit.dataset()
+    assert theirs.schema.field("s").type.field("x").metadata == {b"unit": b"km", b"comment": "how \u00fc far".encode()}
+    assert theirs.schema.field("n").metadata == {b"comment": b"number"} and not theirs.schema.field("a").metadata
+    theirs.validate()
+    theirs.update_field_metadata({"n": {"comment": "theirs"}})
+    found = kit.open()
+    assert [f.doc for f in found.schema] == [None, None, "theirs"]
+    assert found.schema.field("s").type.fields[0].doc == "how \u00fc far"
+    assert kit.read().to_pylist() == [{"a": 1, "s": {"x": 2}, "n": None}]
+    before = kit.files()
+    with pytest.raises(UnsupportedFeatureError, match="no comment of its own"):
+        found.set_comment("of the table")
+    with pytest.raises(ColumnNotFoundError, match="no column `gone`"):
+        found.set_comment("x", "gone")
+    assert kit.files() == before
 
 
 def test_nested_types_both_ways(kit):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
 
 from boathouse.api import delta_commands as commands
-from boathouse.api import sql_alter, sql_columns, sql_create, sql_refs, sql_shown, sql_told
+from boathouse.api import sql_alter, sql_columns, sql_create, sql_indices, sql_refs, sql_shown, sql_told
 from boathouse.api.arguments import errors_at
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
@@ -20,7 +20,7 @@ from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
 from boathouse.bits.names import steps
-from boathouse.errors import ExpressionError, InvalidArgumentError
+from boathouse.errors import ExpressionError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.alter_columns import (
     AddedColumns,
     AlteredColumn,
@@ -36,7 +36,7 @@ from boathouse.expr.alter_table import AlterClustering, AlterIdentifiers, AlterP
 from boathouse.expr.call_statement import parse_call
 from boathouse.expr.other_statements import CommentOn, Refresh, RenameTo, ShowCreate, ShowPartitions
 from boathouse.expr.qualify import requalified
-from boathouse.expr.sql_tokens import joined
+from boathouse.expr.sql_tokens import Token, joined
 from boathouse.expr.statement_tree import (
     Delete,
     Describe,
@@ -98,15 +98,28 @@ def _run(found: Any, text: str) -> Any:
         called = parse_call(text, tokens)
         if called is not None and (result := call(tables, called)) is not None:
             return result
-        for run in (sql_create.create, other):
+        for run in (sql_create.create, other, sql_indices.indices):
             if (made := run(tables, text, tokens)) is not None:
                 return made
         statement = parse_statement(text, tokens, lambda table: tables.find(table) is not None)
         if statement is None:
+            query = tables.with_views(tokens)
+            _check_view(tables, tokens)
             tables.keep = not tokens[0].is_word(*_QUERY) and tokens[0].text != "("
-            return found.sql(tables.with_views(tokens))
+            return found.sql(query)
         with errors_at(str(statement.table)):
             return _READERS[type(statement)](tables, statement)
+
+
+def _check_view(tables: Tables, tokens: Sequence[Token]) -> None:
+    """Raises UnsupportedFeatureError for a view in Spark's metastore, which cannot name views of a session."""
+    words = [t.text.upper() for t in tokens[:4]]
+    if tables.viewed and words[0] == "CREATE" and "VIEW" in words and not {"TEMPORARY", "TEMP"} & set(words):
+        raise UnsupportedFeatureError(
+            "a view in Spark's metastore on a table of this library is not offered",
+            advice="write CREATE TEMPORARY VIEW: it is the session's; views in Iceberg's catalogs are made by "
+            "bh.catalog(name).create_view(...)",
+        )
 
 
 def _own(tables: Tables, sql: Tokens, name: TableName, alias: str | None) -> str:

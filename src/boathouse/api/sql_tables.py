@@ -16,7 +16,7 @@ from boathouse.api.catalog import catalog
 from boathouse.api.detection import formats_at, locate
 from boathouse.api.opening import open_handle
 from boathouse.api.table import Table
-from boathouse.errors import ExpressionError, TableNotFoundError, VersionNotFoundError
+from boathouse.errors import ExpressionError, NotFoundError, TableNotFoundError, VersionNotFoundError
 from boathouse.expr.changes_function import ChangesCall, changes_calls
 from boathouse.expr.identifiers import quote
 from boathouse.expr.query_conditions import certain_condition
@@ -24,6 +24,7 @@ from boathouse.expr.sql_tokens import Token, joined, tokenize
 from boathouse.expr.statement_tree import TableName, TimeTravel
 from boathouse.expr.table_refs import Reference, references, replaced
 from boathouse.storage import Stores
+from boathouse.table.inspection import NAMES
 
 _ANY: Final = "boathouse"
 SESSION_CATALOG: Final = "spark_catalog"
@@ -182,7 +183,14 @@ class Tables:
         text = self.with_views(tokens, relation)
         return self.spark.sql(f"SELECT * FROM {text}" if relation else text)
 
+    @property
+    def viewed(self) -> bool:
+        """Whether the statement names tables of this library, which are views now."""
+        return bool(self._views)
+
     def _view(self, reference: Reference, tokens: Sequence[Token]) -> str | None:
+        if (about := self._about(reference)) is not None:
+            return about
         if self.find(reference.table) is None:
             return None
         table = self.table(reference.table, reference.at)
@@ -192,6 +200,28 @@ class Tables:
             where, view = None, _name_of(table, None)
         if view not in self._views:
             table.scan(where=where).to_spark(self.spark).createOrReplaceTempView(view)
+            self._views.append(view)
+        return view
+
+    def _about(self, reference: Reference) -> str | None:
+        """A view of a metadata table, `t.files`, where there is no table of that name."""
+        name, kind = reference.table, reference.table.parts[-1].lower()
+        if kind not in NAMES or len(name.tokens) < 3:
+            return None
+        short = TableName(name.parts[:-1], name.tokens[:-2])
+        found = self.find(name)
+        if (found is not None and found.catalog is None) or self.find(short) is None:
+            return None
+        try:
+            table = self.table(short, reference.at)
+        except NotFoundError:
+            if found is None:
+                raise
+            return None
+        key = f"{table.uri}\n{table.format}\n{table.version}\nmetadata\n{kind}"
+        view = f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        if view not in self._views:
+            table.inspect.to_spark(kind).createOrReplaceTempView(view)
             self._views.append(view)
         return view
 

@@ -22,10 +22,6 @@ REFUSED: Final = {
     "CACHE": "cache its rows: bh.open(...).to_spark().cache(), under a view of your own",
     "UNCACHE": "its views are never cached by this library",
     "GENERATE SYMLINK_FORMAT_MANIFEST FOR": "let the reader open the Delta table itself",
-    "CREATE INDEX ON": "t.create_index(...)",
-    "SHOW INDEXES ON": "t.indices",
-    "SHOW INDEXES IN": "t.indices",
-    "SHOW INDEXES FROM": "t.indices",
     "COPY INTO": "t.append(spark.read.parquet(...)), or t.add_files(...) for Iceberg",
 }
 """The words before a table's name, and what to do instead."""

@@ -23,7 +23,7 @@ from boathouse.types.blobs import is_written, written
 
 SPELLING = "lance:logical_type"
 """Key of a Field's metadata: the logical type, where it is not the usual one of the plain type."""
-_COMMENT = COMMENT.decode()
+COMMENT_KEY = COMMENT.decode()
 """Key of a column's comment, as Spark, Arrow's connectors and lance-spark spell it."""
 UUID_EXTENSION = "arrow.uuid"
 _CONVERTED: dict[str, T.DataType] = {JSON: T.STRING, BFLOAT16: T.FLOAT}
@@ -61,7 +61,7 @@ def _field(node: Node, path: str) -> T.Field:
     unusual = leaf and _usual(type, path) != own.logical_type
     if unusual or own.logical_type.startswith("large_list"):
         metadata[SPELLING] = own.logical_type
-    comment = metadata.get(_COMMENT)
+    comment = metadata.get(COMMENT_KEY)
     return T.Field(own.name, type, own.nullable, own.id, None if comment is None else str(comment), metadata)
 
 
@@ -163,7 +163,7 @@ def _restore(node: Node, field: T.Field) -> list[LanceField]:
     """The fields of `node` with the metadata and the representation of the plain field."""
     strings = {k: v for k, v in field.metadata.items() if isinstance(v, str) and k != SPELLING}
     if field.doc is not None:
-        strings.setdefault(_COMMENT, field.doc)
+        strings.setdefault(COMMENT_KEY, field.doc)
     metadata = {key: value.encode("utf-8", "surrogateescape") for key, value in strings.items()}
     extension = str(strings.get(EXTENSION_NAME, ""))
     if isinstance(field.type, T.UUIDType):

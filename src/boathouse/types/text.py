@@ -45,7 +45,10 @@ _NAMES: dict[str, DataType] = {
     "uint8": IntegerType(8, False), "uint16": IntegerType(16, False), "uint32": IntegerType(32, False),
     "uint64": IntegerType(64, False), "decimal": DecimalType(10, 0),
 }  # fmt: skip
-_TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|[A-Za-z_0-9]+|[<>(),:]|\S)")
+_LITERAL = r"'(?:[^'\\]|\\.|'')*'" + r'|"(?:[^"\\]|\\.|"")*"'
+_TOKEN = re.compile(rf"\s*(`(?:[^`]|``)+`|{_LITERAL}|[A-Za-z_0-9]+|[<>(),:]|\S)", re.DOTALL)
+_ESCAPE = re.compile(r"\\(.)|''|" + '""', re.DOTALL)
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r"}
 _MAX_DEPTH = 200  # of nested types: the parser recurses
 
 
@@ -59,7 +62,7 @@ def parse_type(text: str) -> DataType:
 
 
 def parse_schema(text: str) -> Schema:
-    """Columns in Spark's DDL syntax: `id bigint not null, tags array<string>`. Raises SchemaError."""
+    """Columns in Spark's DDL syntax: `id bigint not null comment 'key', tags array<string>`. Raises SchemaError."""
     parser = _Parser(text)
     fields = parser.fields("")
     parser.end()
@@ -168,5 +171,15 @@ class _Parser:
                 self._next()
                 self._next()
                 nullable = False
-            fields.append(Field(name, type, nullable))
+            comment = None
+            if self._peek().lower() == "comment":
+                self._next()
+                comment = self._literal()
+            fields.append(Field(name, type, nullable, doc=comment))
         return tuple(fields)
+
+    def _literal(self) -> str:
+        if self._peek()[:1] not in ("'", '"'):
+            self._next("'")
+        text = self._next()[1:-1]
+        return _ESCAPE.sub(lambda m: m[0][0] if m[1] is None else _CONTROLS.get(m[1], m[1]), text)

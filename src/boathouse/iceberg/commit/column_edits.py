@@ -163,7 +163,12 @@ def set_identifiers(draft: Draft, edit: SetIdentifiers, where: str) -> None:
         elif field.nullable or any(f.nullable for f in above):
             why = "it may be null"
         if why is not None:
-            raise InvalidArgumentError(f"column `{name}` cannot identify a row: {why}", where=where)
+            raise InvalidArgumentError(
+                f"column `{name}` cannot identify a row: {why}",
+                where=where,
+                advice="name required columns of integers, texts, dates, times or decimals; t.set_nullable(name, False, "
+                "unchecked=True) makes one required where no row is without it",
+            )
     ids = [fields[path].id for path in edit.columns]
     rest = {k: v for k, v in schema.metadata.items() if k != IDENTIFIERS}
     set_schema(draft, Schema(schema.fields, {**rest, IDENTIFIERS: ids} if ids else rest))

@@ -1,4 +1,4 @@
-"""The fields of a table of which one gets another type, or may be null or not."""
+"""The fields of a table of which one gets another type or comment, or may be null or not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance import schema as schemas
 from boathouse.lance.commit.projection import field_at
 from boathouse.lance.file.fields import Field
-from boathouse.table.edits import CastColumn, SetNullable
+from boathouse.table.edits import CastColumn, SetComment, SetNullable
 from boathouse.types import Field as PlainField
 from boathouse.types import Schema
 
@@ -68,3 +68,17 @@ def set_nullable(fields: Sequence[Field], edit: SetNullable, where: str) -> tupl
             f"`{'.'.join(edit.path)}` is a field of a struct, which is null where the struct is", where=where
         )
     return tuple(replace(f, nullable=edit.nullable) if f.id == found.id else f for f in fields)
+
+
+def set_comment(fields: Sequence[Field], edit: SetComment, where: str) -> tuple[Field, ...]:
+    """The fields with another comment of one, in its metadata. Raises ColumnNotFoundError, UnsupportedFeatureError for
+    that of the table."""
+    if not edit.path:
+        raise UnsupportedFeatureError(
+            "a Lance table has no comment of its own", where=where, advice="set a property, or comment on its columns"
+        )
+    found = field_at(fields, edit.path, where)
+    metadata = {k: v for k, v in found.metadata.items() if k != schemas.COMMENT_KEY}
+    if edit.comment is not None:
+        metadata[schemas.COMMENT_KEY] = edit.comment.encode("utf-8", "surrogateescape")
+    return tuple(replace(f, metadata=metadata) if f.id == found.id else f for f in fields)

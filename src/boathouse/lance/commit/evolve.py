@@ -23,6 +23,7 @@ from boathouse.table.edits import (
     RenameColumn,
     ReplaceSchema,
     SchemaEdit,
+    SetComment,
     SetNullable,
     SetType,
 )
@@ -44,7 +45,6 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
             case ReplaceSchema():
                 manifest = _replaced(manifest, edit, where)
             case AddColumn():
-                edit.require_plain("Lance", where)
                 made = _column(edit, manifest, where)
                 if table_version(manifest, where) != LEGACY:  # no file of 0.1 ever gets the column
                     _check_storable(made, manifest, where)
@@ -59,6 +59,8 @@ def evolved(manifest: Manifest, edits: Sequence[SchemaEdit], where: str) -> Mani
                 )
             case CastColumn():
                 manifest = replace(manifest, fields=altered.cast(manifest.fields, edit, _next_id(manifest), where))
+            case SetComment():
+                manifest = replace(manifest, fields=altered.set_comment(manifest.fields, edit, where))
             case SetNullable():
                 manifest = replace(manifest, fields=altered.set_nullable(manifest.fields, edit, where))
             case _:
@@ -91,7 +93,9 @@ def _check_storable(fields: Sequence[Field], manifest: Manifest, where: str) -> 
 
 def _column(edit: AddColumn, manifest: Manifest, where: str) -> tuple[Field, ...]:
     _check(edit, manifest.fields, where)
-    return altered.numbered(schemas.from_schema(Schema((PlainField(edit.name, edit.type),))), _next_id(manifest))
+    return altered.numbered(
+        schemas.from_schema(Schema((PlainField(edit.name, edit.type, doc=edit.comment),))), _next_id(manifest)
+    )
 
 
 def _next_id(manifest: Manifest) -> int:
@@ -103,7 +107,7 @@ def _next_id(manifest: Manifest) -> int:
 def _check(edit: AddColumn, fields: Sequence[Field], where: str) -> None:
     if edit.parent:
         raise UnsupportedFeatureError("a column inside a struct cannot be added to a Lance table", where=where)
-    for what, value in (("a place", edit.after), ("a default", edit.default), ("a comment", edit.comment)):
+    for what, value in (("a place", edit.after), ("a default", edit.default)):
         if value is not None:
             raise UnsupportedFeatureError(
                 f"adding column `{edit.name}` with {what} is not offered for Lance tables", where=where

@@ -293,6 +293,7 @@ class UpdateConfig(Message):
     config: UpdateMap | None = nested(6, UpdateMap)
     table_metadata: UpdateMap | None = nested(7, UpdateMap)
     schema_metadata: UpdateMap | None = nested(8, UpdateMap)
+    field_metadata: dict[int, UpdateMap] = mapping(9, "int32", UpdateMap)
 
     @property
     def config_keys(self) -> frozenset[str]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from boathouse.errors import UnsupportedFeatureError
 from boathouse.types import DataType, PartitionField, Schema, SortField
 
 
@@ -36,16 +35,6 @@ class AddColumn:
     after: str | None = None
     default: str | None = None
     comment: str | None = None
-
-    def require_plain(self, format: str, where: str) -> None:
-        """Raises UnsupportedFeatureError for a place, a default or a comment, in a format that is not given them."""
-        for what, given in (("a place", self.after), ("a default", self.default), ("a comment", self.comment)):
-            if given is not None:
-                raise UnsupportedFeatureError(
-                    f"column `{self.name}` is added with {what}, which is not offered for {format} tables",
-                    where=where,
-                    advice="leave it out",
-                )
 
 
 @dataclass(frozen=True, slots=True)
