@@ -482,7 +482,6 @@ def test_what_is_not_offered_is_refused_by_name(spark, table):
         (lambda: table.clone("/elsewhere"), "deep clone"),
         (lambda: table.generate("symlink_format_manifest"), "generate"),
         (lambda: table.dropFeatureSupport("deletionVectors", True), "truncateHistory"),
-        (lambda: table.upgradeTableProtocol(3, 7), "upgradeTableProtocol"),
     ):
         with pytest.raises(errors.UnsupportedFeatureError, match=name):
             call()

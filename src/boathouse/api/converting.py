@@ -18,8 +18,11 @@ from boathouse.types import Schema
 
 
 def source_folder(identifier: str) -> str | None:
-    """The folder of ``parquet.`/path` ``; None for a name. Raises InvalidArgumentError for files of another kind."""
+    """The folder of ``parquet.`/path` ``; None for a name. Raises InvalidArgumentError for a path alone, and
+    UnsupportedFeatureError for files of another kind."""
     parts = steps(identifier.strip())
+    if len(parts) == 1 and "/" in parts[0]:
+        raise InvalidArgumentError(f"{identifier!r} names no Parquet files", advice="write parquet.`/path`")
     if len(parts) != 2 or "/" not in parts[1]:
         return None
     if parts[0].lower() != "parquet":
