@@ -87,7 +87,11 @@ def scanned(items: str, vec: str) -> list[tuple[str, Runners, str]]:
         ("scan of vectors", scan(vec, ["v"]), "at most 1.2x"),
         ("scan of strings", scan(items, TEXT), "at most 2x"),
         ("scan of lineitem, all columns", scan(items, None), "at most 1.0x"),
-        ("scan of three columns under a condition on two others", scan(items, ASKED, WHERE, LANCE_WHERE), "at most 1.5x"),
+        (
+            "scan of three columns under a condition on two others",
+            scan(items, ASKED, WHERE, LANCE_WHERE),
+            "at most 1.5x",
+        ),
     ]
 
 

@@ -166,8 +166,8 @@ def set_identifiers(draft: Draft, edit: SetIdentifiers, where: str) -> None:
             raise InvalidArgumentError(
                 f"column `{name}` cannot identify a row: {why}",
                 where=where,
-                advice="name required columns of integers, texts, dates, times or decimals; t.set_nullable(name, False, "
-                "unchecked=True) makes one required where no row is without it",
+                advice="name required columns of integers, texts, dates, times or decimals; t.set_nullable(name, "
+                "False, unchecked=True) makes one required",
             )
     ids = [fields[path].id for path in edit.columns]
     rest = {k: v for k, v in schema.metadata.items() if k != IDENTIFIERS}
