@@ -59,7 +59,7 @@ def infos() -> Case:
 def first_frames() -> list[Case]:
     """Of new sessions, in turn: the frame alone, and its rows counted."""
     path = small("delta")
-    files = ",".join(f"{path}/{f}" for f in bh.open(path).files().column("path").to_pylist())
+    files = ",".join(bh.open(path).files().column("path").to_pylist())
     names = {"spark.read.parquet": files, "boathouse": "boathouse"}
     frame, counted = (
         Case(f"{what} of a new session", "boathouse", {name: [] for name in names}, target="reported")

@@ -6,6 +6,7 @@ import datetime as dt
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import functions as F
 
 import boathouse as bh
 from boathouse import errors
@@ -100,6 +101,20 @@ def orders(spark, tmp_path):
 
 
 @pytest.mark.route("SQL by name")
+def test_values_are_parameters(spark, path, format):
+    t = f"{format}.`{path}`"
+    first = bh.open(path).version
+    bh.sql(spark, f"UPDATE {t} SET name = :n WHERE id = :i", {"n": "it's", "i": 2})
+    bh.sql(spark, f"INSERT INTO {t} VALUES (?, ?)", [4, None])
+    bh.sql(spark, f"DELETE FROM {t} WHERE array_contains(?, id)", [[1, 9]])
+    found = bh.sql(spark, f"SELECT name FROM {t} WHERE name = :n OR id > :i ORDER BY id", {"n": "it's", "i": F.lit(3)})
+    assert [r[0] for r in found.collect()] == ["it's", None]
+    assert bh.sql(spark, f"SELECT * FROM {t} VERSION AS OF :v LIMIT :l", {"v": first, "l": 2}).count() == 2
+    with pytest.raises(errors.ExpressionError, match="the parameter :i has no value"):
+        bh.sql(spark, f"DELETE FROM {t} WHERE id = :i", {"n": 1})
+    assert bh.open(path).count() == 3
+
+
 def test_tables_by_name(spark, run, orders):
     assert run("SELECT orders.id, name FROM sales.orders WHERE orders.id > 1") == [(2, "b"), (3, "c")]
     assert run("DELETE FROM sales.orders WHERE sales.orders.id = 1 OR orders.id = 2") == [(2,)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, Final
@@ -10,6 +10,7 @@ from typing import Any, Final
 from boathouse.api import delta_commands as commands
 from boathouse.api import sql_alter, sql_columns, sql_create, sql_indices, sql_refs, sql_shown, sql_told
 from boathouse.api.arguments import errors_at
+from boathouse.api.conditions import is_column, sql_text
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
 from boathouse.api.metastore import full_name
@@ -35,6 +36,7 @@ from boathouse.expr.alter_refs import AlterRef
 from boathouse.expr.alter_table import AlterClustering, AlterIdentifiers, AlterPartitionFields, AlterWriteOrder
 from boathouse.expr.call_statement import parse_call
 from boathouse.expr.other_statements import CommentOn, Refresh, RenameTo, ShowCreate, ShowPartitions
+from boathouse.expr.parameters import bound
 from boathouse.expr.qualify import requalified
 from boathouse.expr.sql_tokens import Token, joined
 from boathouse.expr.statement_tree import (
@@ -60,8 +62,11 @@ from boathouse.expr.statements import parse_statement, single
 _QUERY: Final = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 
 
-def sql(spark: Any, text: str) -> Any:
+def sql(spark: Any, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None) -> Any:
     """Runs one statement on a Spark session, and returns a DataFrame.
+
+    `args` are the values of its parameters: a dict of those called `:name`, or a list of those written `?`. They are
+    Python values, lists and dicts of them, or Columns of literals; naive datetimes are TIMESTAMP_NTZ.
 
     Tables are named as in Spark's metastore, or by path: ``delta.`/path` ``, ``iceberg.`/path` ``, ``lance.`/path` ``,
     or ``boathouse.`/path` `` for any of them, or `catalog.namespace.table` of PyIceberg's configuration. In a query
@@ -71,12 +76,13 @@ def sql(spark: Any, text: str) -> Any:
     `table_changes(...)` are this library's operations, and so are Iceberg's procedures, `CALL
     system.rewrite_data_files('db.t')`: docs/sql.md has them all. A statement that names none of its tables is Spark's.
 
-    Raises ExpressionError that names the line and column, InvalidArgumentError without a session, TableNotFoundError,
+    Raises ExpressionError that names the line and column, also for a parameter without a value, InvalidArgumentError
+    without a session, TableNotFoundError,
     Spark's own errors, and those of the operation that the statement runs: see the methods of Table of the same names.
     Those about what the statement says are also PySpark's AnalysisException or ParseException.
 
     >>> done = bh.sql(spark, "UPDATE delta.`./cities` SET price = price + 1 WHERE id = 1")
-    >>> bh.sql(spark, "SELECT city FROM delta.`./cities` WHERE price > 20").count()
+    >>> bh.sql(spark, "SELECT city FROM delta.`./cities` WHERE price > :least", {"least": 20}).count()
     2
     """
     if not isinstance(text, str):
@@ -89,7 +95,11 @@ def sql(spark: Any, text: str) -> Any:
         )
     found = session(spark)
     with import_module("boathouse.engines.spark.user_errors").spark_errors():
-        return _run(found, text)
+        return _run(found, text if args is None else bound(text, args, _column_text))
+
+
+def _column_text(value: Any) -> str | None:
+    return sql_text(value) if is_column(value) else None
 
 
 def _run(found: Any, text: str) -> Any:
