@@ -58,5 +58,7 @@ def _literal(value: Any, other: Callable[[Any], str | None]) -> str:
     if isinstance(value, list | tuple):
         return f"array({', '.join(_literal(v, other) for v in value)})"
     text = other(value)
-    text = str(lit(value)) if text is None else text
+    if text is None:
+        # A number of a version has no suffix; without one Spark gives the same type.
+        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else str(lit(value))
     return f"({text})" if text.startswith("-") else text
