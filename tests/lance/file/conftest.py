@@ -14,6 +14,7 @@ import pytest
 import lance
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.writer import LanceWriter
+from lance.file import LanceFileReader
 
 rng = np.random.default_rng(7)
 
@@ -287,6 +288,30 @@ class Kit:
         summary = writer.close()
         return sink.getvalue(), summary
 
+    def check(self, table, **options):
+        """pylance's scan, range and take of our file, and our own scan."""
+        raw, summary = self.ours(table, **options)
+        assert (summary.rows, summary.size) == (len(table), len(raw))
+        path = str(self.tmp / "ours.lance")
+        with open(path, "wb") as file:
+            file.write(raw)
+        want = table.column("a").combine_chunks()
+        theirs = LanceFileReader(path).read_all().to_table().column("a").combine_chunks()
+        theirs = theirs.storage if isinstance(theirs.type, pa.BaseExtensionType) else theirs
+        assert self.difference(theirs, want) == ""
+        n = len(want)
+        if n > 3:
+            rows = sorted({0, 1, n // 3, n // 2, n - 1})
+            taken = LanceFileReader(path).take_rows(rows).to_table().column("a")
+            assert self.difference(taken, want.take(pa.array(rows))) == ""
+            part = LanceFileReader(path).read_range(n // 3, n // 4).to_table().column("a")
+            assert self.difference(part, want.slice(n // 3, n // 4)) == ""
+        with self.open(path) as file:
+            assert self.difference(file.read().column("a"), want) == ""
+            if n:
+                picked = np.random.default_rng(n).integers(0, n, 20)
+                assert self.difference(file.take(picked).column("a"), want.take(pa.array(picked))) == ""
+
     def open(self, uri, **options):
         if isinstance(uri, bytes):
             path = self.tmp / "bytes.lance"
@@ -303,5 +328,7 @@ def kit(tmp_path):
 def pytest_generate_tests(metafunc):
     if "shape" in metafunc.fixturenames:
         metafunc.parametrize("shape", [*SHAPES, *HINTS])
+    if "hinted" in metafunc.fixturenames:
+        metafunc.parametrize("hinted", [name for name in HINTS if name != "blob" and not name.startswith("packed")])
     if "plain_shape" in metafunc.fixturenames:
         metafunc.parametrize("plain_shape", list(SHAPES))

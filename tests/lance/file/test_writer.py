@@ -21,28 +21,7 @@ from lance.file import LanceFileReader
 
 
 def check(kit, table, **options):
-    """pylance's scan, range and take of our file, and our own scan."""
-    raw, summary = kit.ours(table, **options)
-    assert (summary.rows, summary.size) == (len(table), len(raw))
-    path = str(kit.tmp / "ours.lance")
-    with open(path, "wb") as file:
-        file.write(raw)
-    want = table.column("a").combine_chunks()
-    theirs = LanceFileReader(path).read_all().to_table().column("a").combine_chunks()
-    theirs = theirs.storage if isinstance(theirs.type, pa.BaseExtensionType) else theirs
-    assert kit.difference(theirs, want) == ""
-    n = len(want)
-    if n > 3:
-        rows = sorted({0, 1, n // 3, n // 2, n - 1})
-        taken = LanceFileReader(path).take_rows(rows).to_table().column("a")
-        assert kit.difference(taken, want.take(pa.array(rows))) == ""
-        part = LanceFileReader(path).read_range(n // 3, n // 4).to_table().column("a")
-        assert kit.difference(part, want.slice(n // 3, n // 4)) == ""
-    with kit.open(path) as file:
-        assert kit.difference(file.read().column("a"), want) == ""
-        if n:
-            picked = np.random.default_rng(n).integers(0, n, 20)
-            assert kit.difference(file.take(picked).column("a"), want.take(pa.array(picked))) == ""
+    kit.check(table, **options)
 
 
 @pytest.mark.few(40)

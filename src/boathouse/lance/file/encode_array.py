@@ -12,7 +12,7 @@ import pyarrow as pa
 from boathouse.bits.protobuf import Message
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.file import messages as m
-from boathouse.lance.file.encode_page import EncodedPage
+from boathouse.lance.file.encoded_page import EncodedPage
 from boathouse.lance.file.plain import Bits, Fixed, Nulls, Plain, Var, Vectors, compact, plain_of
 from boathouse.lance.file.schema import Node
 

@@ -16,8 +16,10 @@ import pyarrow as pa
 
 from boathouse.bits.protobuf import Message
 from boathouse.lance.file import messages as m
-from boathouse.lance.file.encode_page import EncodedPage, absent_page, full_zip_page, mini_block_page
+from boathouse.lance.file.encode_full_zip import full_zip_page
+from boathouse.lance.file.encode_page import absent_page, mini_block_page
 from boathouse.lance.file.encode_values import flat_encoding, variable_encoding
+from boathouse.lance.file.encoded_page import EncodedPage
 from boathouse.lance.file.fields import Field
 from boathouse.lance.file.plain import Fixed, Var, plain_of
 from boathouse.lance.file.schema import BLOB_V2, Node, fields_of

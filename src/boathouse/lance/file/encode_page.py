@@ -1,8 +1,7 @@
 """Encodes a leaf as a page of 2.2: constant, mini-block or full-zip layout.
 
 Every number is little-endian. Buffers of a mini-block page: chunk words, chunks, the dictionary if there
-is one, the repetition index if there are lists. Of a full-zip page: the zipped rows, then the row starts
-if rows differ in size.
+is one, the repetition index if there are lists.
 """
 
 from __future__ import annotations
@@ -18,37 +17,31 @@ import pyarrow.compute as pc
 
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.lance.file import messages as m
+from boathouse.lance.file.encode_full_zip import full_zip_page
+from boathouse.lance.file.encode_general import General, compressed, general_of
+from boathouse.lance.file.encode_runs import chunk_runs, count_runs
 from boathouse.lance.file.encode_values import (
     MAX_LOG_VALUES,
     Chunked,
+    bitpacked_bytes,
     block_values,
     chunk_levels,
     chunk_values,
-    flat_encoding,
     flatten_vectors,
-    variable_encoding,
-    vector_encoding,
 )
+from boathouse.lance.file.encoded_page import EncodedPage, TooLarge
+from boathouse.lance.file.hints import NONE, Hints
 from boathouse.lance.file.plain import Bits, Fixed, Nulls, Plain, Var, Vectors, compact, plain_of
 from boathouse.lance.file.shred import Leaf, Levels
 
 FULL_ZIP_BYTES = 256
+COMPRESSED_FULL_ZIP_BYTES = 4096
+"""Texts that become smaller stay in chunks up to this size: many of them together become smaller still, in less time
+than each alone. A chunk of 2.1 could not hold a long one."""
 MAX_INLINE_CONSTANT = 32
 _DICTIONARY_SAMPLE = 1024
-
-
-class TooLarge(Exception):
-    """A mini-block chunk would have more levels or bytes than its header can express: the page must be split at a
-    row."""
-
-
-@dataclass(frozen=True)
-class EncodedPage:
-    """`length` in rows (of a fixed-size list of structs: times its size)."""
-
-    buffers: list[bytes]
-    layout: m.PageLayout | m.ArrayEncoding
-    length: int
+_COMPRESSED_CHUNK = 16 << 10
+_LEAST_RUNS, _MOST_RUNS = 256, 0.5
 
 
 def encode_leaf(leaf: Leaf, version: str = "2.2") -> EncodedPage:
@@ -70,11 +63,23 @@ def encode_leaf(leaf: Leaf, version: str = "2.2") -> EncodedPage:
     constant = _constant(leaf, plain, valid, length) if version != "2.1" else None
     if constant is not None:
         return constant
-    # pylance fails on mini-blocks of lists of nulls, and zips them.
-    if _mean_bytes(plain) >= FULL_ZIP_BYTES or isinstance(_bottom(plain), Nulls):
-        return full_zip_page(leaf, plain, length)
-    parts = _low_cardinality(leaf, plain) or _Parts(leaf, plain, integers=_packs(kind))
+    hints = Hints.of(leaf.node)
+    general = general_of(plain, hints)
+    if _zips(plain, hints, general, version):
+        return full_zip_page(leaf, plain, length, general)
+    parts = _low_cardinality(leaf, plain, hints, version)
+    parts = parts or _Parts(leaf, plain, _packs(kind), None, general, hints, pa.types.is_floating(kind))
     return _mini_block(parts, length, version)
+
+
+def _zips(plain: Plain, hints: Hints, general: General | None, version: str) -> bool:
+    bottom = _bottom(plain)
+    if isinstance(bottom, Nulls):  # pylance fails on mini-blocks of lists of nulls, and zips them
+        return True
+    if hints.layout is not None and not isinstance(bottom, Bits):
+        return hints.layout == "fullzip"
+    together = general is not None and isinstance(plain, Var) and version != "2.1"
+    return _mean_bytes(plain) >= (COMPRESSED_FULL_ZIP_BYTES if together else FULL_ZIP_BYTES)
 
 
 def _packs(kind: pa.DataType) -> bool:
@@ -154,6 +159,9 @@ class _Parts:
     values: Plain
     integers: bool
     dictionary: Plain | None = None
+    general: General | None = None
+    hints: Hints = NONE
+    floats: bool = False
 
 
 def _dictionary_column(leaf: Leaf) -> _Parts:
@@ -166,20 +174,26 @@ def _dictionary_column(leaf: Leaf) -> _Parts:
     return _Parts(leaf, plain_of(keys), integers=True, dictionary=plain_of(array.dictionary))
 
 
-def _low_cardinality(leaf: Leaf, plain: Plain) -> _Parts | None:
-    """Keys and a dictionary, if a sample and then the page have few distinct strings."""
-    if not isinstance(plain, Var) or len(plain) < _DICTIONARY_SAMPLE:
+def _low_cardinality(leaf: Leaf, plain: Plain, hints: Hints, version: str) -> _Parts | None:
+    """Keys and a dictionary, if a sample and then the page have few distinct values: of texts, and of what is neither
+    packed nor in lists."""
+    if not isinstance(plain, Var | Fixed) or len(plain) < _DICTIONARY_SAMPLE:
+        return None
+    if isinstance(plain, Fixed) and (plain.width < 4 or _packs(leaf.values.type) or version == "2.1"):
         return None
     step = len(plain) // _DICTIONARY_SAMPLE
     sample = leaf.values.take(pa.array(np.arange(_DICTIONARY_SAMPLE) * step))
-    if len(sample.unique()) > _DICTIONARY_SAMPLE // 4:
+    if len(sample.unique()) > _DICTIONARY_SAMPLE // hints.divisor:
         return None
     coded = leaf.values.dictionary_encode()
     words, keys = coded.dictionary, coded.indices
-    if len(words) > len(plain) // 4 or not len(words):
+    if len(words) > len(plain) // hints.divisor or not len(words):
+        return None
+    taken = words.nbytes + len(plain) * len(words).bit_length() / 8
+    if taken > hints.ratio * (plain.data.size + (plain.offset_bytes * len(plain) if isinstance(plain, Var) else 0)):
         return None
     keys = keys.fill_null(0) if keys.null_count else keys
-    return _Parts(leaf, plain_of(keys), integers=True, dictionary=plain_of(words))
+    return _Parts(leaf, plain_of(keys), integers=True, dictionary=plain_of(words), hints=hints)
 
 
 def mini_block_page(leaf: Leaf, values: Plain, length: int, version: str) -> EncodedPage:
@@ -199,7 +213,7 @@ def _mini_block(parts: _Parts, length: int, version: str) -> EncodedPage:
 
 def _mini_block_of(parts: _Parts, length: int, version: str, most: int) -> EncodedPage:
     leaf = parts.leaf
-    chunked = chunk_values(parts.values, integers=parts.integers, most=most)
+    chunked = _chunked(parts, most)
     count = len(parts.values)
     chunks = max(-(-count >> chunked.log_values), 1)
     bounds = _level_bounds(leaf, chunked.log_values, chunks)
@@ -222,11 +236,40 @@ def _mini_block_of(parts: _Parts, length: int, version: str, most: int) -> Encod
     buffers = _assemble(chunked, levels, bounds, 2 if version == "2.1" else 4)
     if parts.dictionary is not None:
         block, encoding = block_values(parts.dictionary)
+        if parts.hints.words != "none":
+            words = General(parts.hints.words, parts.hints.words_level)
+            block, encoding = words.block(block), words.around(encoding)
         buffers.append(block)
         layout = replace(layout, dictionary=encoding, num_dictionary_items=len(parts.dictionary))
     if leaf.rep is not None:
         buffers.append(_repetition_index(leaf.rep, bounds))
     return EncodedPage(buffers, m.PageLayout(mini_block=layout), length)
+
+
+def _chunked(parts: _Parts, most: int) -> Chunked:
+    """The values in chunks: runs where these are shortest, packed, or as they are, then compressed."""
+    values, hints = parts.values, parts.hints
+    chunk = hints.chunk or (_COMPRESSED_CHUNK if parts.general is not None else None)
+    whole = parts.general is not None and hints.split == "on"  # bytes of plain numbers are split
+    chunked = None if whole else _runs(values, parts.integers, hints, most)
+    chunked = chunked or chunk_values(values, integers=parts.integers and not whole, most=most, chunk=chunk)
+    if parts.general is None:
+        return chunked
+    return compressed(chunked, values, parts.general, hints, parts.floats)
+
+
+def _runs(values: Plain, integers: bool, hints: Hints, most: int) -> Chunked | None:
+    """None where the values are not mostly runs, or take no more bytes packed; as the metadata says, if it does."""
+    if not isinstance(values, Fixed) or values.width not in (1, 2, 4, 8) or most < 10 or len(values) < _LEAST_RUNS:
+        return None
+    words = np.ascontiguousarray(values.data).reshape(-1).view(f"u{values.width}")
+    runs = count_runs(words)
+    if hints.runs is not None:
+        return chunk_runs(words, most) if runs < hints.runs * len(words) else None
+    if runs >= _MOST_RUNS * len(words):
+        return None
+    other = bitpacked_bytes(words) if integers else None
+    return chunk_runs(words, most) if runs * (values.width + 1) < 0.9 * (other or values.data.size) else None
 
 
 def _level_bounds(leaf: Leaf, log_values: int, chunks: int) -> list[int]:
@@ -292,106 +335,3 @@ def _repetition_index(rep: Levels, bounds: list[int]) -> bytes:
     last_end = np.where(done > 0, ends[np.maximum(done - 1, 0)], 0)
     left = stops - np.maximum(last_end, np.array(bounds[:-1]))
     return np.stack((rows, left), axis=1).astype("<u8").tobytes()
-
-
-# --- full zip --------------------------------------------------------------------------------------
-
-
-def _control_words(leaf: Leaf) -> tuple[npt.NDArray[np.uint8], int, int]:
-    """(n, width) bytes of rep << bits_def | def, and the two widths in bits."""
-    bits_rep = int(leaf.rep.max()).bit_length() if leaf.rep is not None else 0
-    bits_def = int(leaf.defs.max()).bit_length() or 1 if leaf.defs is not None else 0
-    total = bits_rep + bits_def
-    width = 0 if total == 0 else 1 if total <= 8 else 2 if total <= 16 else 4
-    words = np.zeros(leaf.entries, np.uint32)
-    if leaf.rep is not None:
-        words |= leaf.rep.astype(np.uint32) << np.uint32(bits_def)
-    if leaf.defs is not None:
-        words |= leaf.defs
-    return words.astype("<u4").view(np.uint8).reshape(-1, 4)[:, :width], bits_rep, bits_def
-
-
-def full_zip_page(leaf: Leaf, plain: Plain, length: int) -> EncodedPage:
-    """The entries one after the other, each with its control word."""
-    control, bits_rep, bits_def = _control_words(leaf)
-    visible = np.ones(leaf.entries, np.bool_) if leaf.visible is None else leaf.visible
-    layout = m.FullZipLayout(
-        bits_rep=bits_rep,
-        bits_def=bits_def,
-        num_items=leaf.entries,
-        num_visible_items=len(plain),
-        layers=leaf.layers,
-    )
-    if isinstance(plain, Var):
-        zipped, sizes = _zip_variable(leaf, plain, control, visible)
-        bits = plain.offset_bytes * 8
-        layout = replace(layout, bits_per_offset=bits, value_compression=variable_encoding(bits))
-    else:
-        rows, bits = _zip_rows(plain)
-        layout = replace(layout, bits_per_value=bits, value_compression=vector_encoding(plain))
-        sizes = control.shape[1] + np.where(visible, rows.shape[1], 0)
-        if visible.all():
-            zipped = np.concatenate((control, rows), axis=1).tobytes()
-        else:
-            filled = np.zeros((leaf.entries, sizes.max()), np.uint8)
-            filled[:, : control.shape[1]] = control
-            filled[visible, control.shape[1] :] = rows
-            zipped = filled[np.arange(filled.shape[1]) < sizes[:, None]].tobytes()
-    buffers = [zipped]
-    if isinstance(plain, Var) or leaf.rep is not None:
-        starts = np.concatenate(([0], np.cumsum(sizes)))
-        if leaf.rep is not None:
-            starts = np.append(starts[:-1][leaf.rep == leaf.rep.max()], starts[-1])
-        top = int(starts[-1])
-        width = 1 if top < 1 << 8 else 2 if top < 1 << 16 else 4 if top < 1 << 32 else 8
-        buffers.append(starts.astype(f"<u{width}").tobytes())
-    return EncodedPage(buffers, m.PageLayout(full_zip=layout), length)
-
-
-def _zip_rows(plain: Plain) -> tuple[npt.NDArray[np.uint8], int]:
-    """(n, width) bytes per value, bitmaps of nullable items first, and the bits per value."""
-    if isinstance(plain, Fixed):
-        return plain.data, plain.width * 8
-    assert isinstance(plain, Vectors)
-    flat, _, masks = flatten_vectors(plain)
-    maps = [np.packbits(valid.reshape(len(plain), count), axis=1, bitorder="little") for count, valid in masks]
-    rows = np.concatenate((*maps, flat), axis=1) if maps else flat
-    return rows, rows.shape[1] * 8
-
-
-def _zip_variable(
-    leaf: Leaf, plain: Var, control: npt.NDArray[np.uint8], visible: npt.NDArray[np.bool_]
-) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """Control word, then for a present value its length and bytes."""
-    width = control.shape[1]
-    there = visible if leaf.defs is None else visible & (leaf.defs == 0)
-    stored = np.ones(len(plain), np.bool_) if leaf.defs is None else leaf.defs[visible] == 0
-    lengths = np.diff(plain.offsets)[stored]
-    per_entry = np.zeros(len(visible), np.int64)
-    per_entry[there] = lengths
-    sizes = width + np.where(there, per_entry + plain.offset_bytes, 0)
-    lengths_raw = per_entry.astype(f"<u{plain.offset_bytes}").view(np.uint8).reshape(-1, plain.offset_bytes)
-    head = np.concatenate((control, lengths_raw), axis=1)
-    raw = memoryview(head.tobytes())
-    step = head.shape[1]
-    data = np.ascontiguousarray(plain.data).data
-    starts = iter(plain.offsets[:-1][stored].tolist())
-    out: list[Any] = []
-    for i, (has, size) in enumerate(zip(there.tolist(), per_entry.tolist())):
-        at = i * step
-        out.append(raw[at : at + (step if has else width)])
-        if has:
-            start = next(starts)
-            out.append(data[start : start + size])
-    return b"".join(out), sizes
-
-
-__all__ = [
-    "EncodedPage",
-    "TooLarge",
-    "absent_page",
-    "encode_leaf",
-    "flat_encoding",
-    "full_zip_page",
-    "mini_block_page",
-]

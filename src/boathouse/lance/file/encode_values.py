@@ -53,10 +53,11 @@ def pieces(data: npt.NDArray[Any], step: int) -> list[memoryview]:
     return [flat[i : i + step] for i in range(0, len(flat), step)]
 
 
-def chunk_values(values: Plain, *, integers: bool, most: int = MAX_LOG_VALUES) -> Chunked:
-    """Splits and encodes, at most 2**most values per chunk; integers are bit-packed if that saves at least 10 %."""
+def chunk_values(values: Plain, *, integers: bool, most: int = MAX_LOG_VALUES, chunk: int | None = None) -> Chunked:
+    """Splits and encodes, at most 2**most values and about `chunk` bytes per chunk; integers are bit-packed if that
+    saves at least 10 %."""
     if isinstance(values, Var):
-        return _chunk_var(values, most)
+        return _chunk_var(values, most, chunk or STRING_CHUNK_BYTES)
     if isinstance(values, Bits):
         packed = np.packbits(values.data, bitorder="little")
         log = max(most, 3)
@@ -68,7 +69,7 @@ def chunk_values(values: Plain, *, integers: bool, most: int = MAX_LOG_VALUES) -
         packed_chunks = _bitpack(values.data.reshape(-1).view(f"u{values.width}"))
         if packed_chunks is not None:
             return packed_chunks
-    log = min(log_values_for(values.width, CHUNK_BYTES), most)
+    log = min(log_values_for(values.width, chunk or CHUNK_BYTES), most)
     return Chunked(log, [pieces(values.data, values.width << log)], flat_encoding(values.width * 8))
 
 
@@ -124,10 +125,19 @@ def flatten_vectors(values: Vectors) -> tuple[Bytes, npt.NDArray[Any], list[tupl
     return data, data, masks
 
 
-def _bitpack(values: npt.NDArray[Any]) -> Chunked | None:
-    """Blocks of 1,024: a word with the width, then the packed words; None if that saves nothing."""
+def bitpacked_bytes(values: npt.NDArray[Any]) -> int | None:
+    """The bytes that unsigned words take bit-packed; None if that saves nothing."""
+    found = _widths(values)
+    return None if found is None else _packed_bytes(found[1], values.dtype.itemsize)
+
+
+def _packed_bytes(widths: npt.NDArray[Any], size: int) -> int:
+    return int(widths.sum()) * 128 + len(widths) * size
+
+
+def _widths(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """The widths of whole blocks, those of all, and the last one, filled up; None if packing saves nothing."""
     n, size = len(values), values.dtype.itemsize
-    blocks = -(-n // fastlanes.BLOCK)
     if n < 256:
         return None
     head = fastlanes.widths(values[: n - n % fastlanes.BLOCK].reshape(-1, fastlanes.BLOCK))
@@ -137,8 +147,16 @@ def _bitpack(values: npt.NDArray[Any]) -> Chunked | None:
     if len(tail):
         last[0, : len(tail)] = tail
         widths = np.concatenate((head, fastlanes.widths(last)))
-    if int(widths.sum()) * 128 + blocks * size > 0.9 * n * size:
+    return None if _packed_bytes(widths, size) > 0.9 * n * size else (head, widths, last)
+
+
+def _bitpack(values: npt.NDArray[Any]) -> Chunked | None:
+    """Blocks of 1,024: a word with the width, then the packed words; None if that saves nothing."""
+    found = _widths(values)
+    if found is None:
         return None
+    head, widths, last = found
+    size, blocks = values.dtype.itemsize, len(widths)
     lanes = fastlanes.BLOCK // (size * 8)
     chunks: list[Any] = [None] * blocks
     for width in np.unique(widths).tolist():
@@ -156,10 +174,10 @@ def _bitpack(values: npt.NDArray[Any]) -> Chunked | None:
     return Chunked(10, [chunks], encoding)
 
 
-def _chunk_var(values: Var, most: int) -> Chunked:
+def _chunk_var(values: Var, most: int, chunk: int) -> Chunked:
     """Offsets from the start of the buffer, then the bytes, padded to the width of an offset."""
     n, width = len(values), values.offset_bytes
-    log = min(log_values_for(width + len(values.data) / max(n, 1), STRING_CHUNK_BYTES), most)
+    log = min(log_values_for(width + len(values.data) / max(n, 1), chunk), most)
     step = 1 << log
     data = np.ascontiguousarray(values.data).data
     starts = values.offsets[:-1:step] if n else np.zeros(1, np.int64)

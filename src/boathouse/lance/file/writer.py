@@ -18,7 +18,8 @@ from boathouse.errors import InvalidArgumentError, SchemaMismatchError, Unsuppor
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.encode_array import encode_arrays
 from boathouse.lance.file.encode_blobs import blob_column_encoding, encode_descriptors, encode_pairs, stored_fields
-from boathouse.lance.file.encode_page import EncodedPage, TooLarge, encode_leaf
+from boathouse.lance.file.encode_page import encode_leaf
+from boathouse.lance.file.encoded_page import EncodedPage, TooLarge
 from boathouse.lance.file.fields import Field, SchemaMessage
 from boathouse.lance.file.schema import Node, arrow_type, fields_of, tree
 from boathouse.lance.file.shred import shred
