@@ -195,8 +195,12 @@ def test_extensions_that_are_not_written_are_named(extension):
     field = LanceField(name="c", id=0, parent_id=-1, logical_type=storage, extension_name=extension)
     schema = to_schema([field], {}, where="t")
     assert str(schema.fields[0].type) in ("string", "float")
-    with pytest.raises(UnsupportedTypeError, match=rf"column `c`.*{extension}"):
-        from_schema(schema)
+    (made,) = from_schema(schema)
+    assert (made.logical_type, made.extension_name) == (storage, extension)
+    with pytest.raises(UnsupportedTypeError, match=rf"column `c`.*{extension}.*as bigint"):
+        from_schema(Schema((schema.fields[0].with_type(INT64),)))
+    with pytest.raises(UnsupportedTypeError, match=rf"column `s.c`.*{extension}.*inside another column"):
+        from_schema(Schema((Field("s", StructType(schema.fields)),)))
     struct = LanceField(name="s", id=0, parent_id=-1, logical_type="struct")
     inner = LanceField(name="c", id=1, parent_id=0, logical_type=storage, extension_name=extension)
     with pytest.raises(UnsupportedFeatureError, match=rf"column `s.c`.*{extension}"):

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from boathouse.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError, UnsupportedTypeError
-from boathouse.lance.jsonb import to_text
+from boathouse.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
+from boathouse.lance.jsonb import from_text, to_text
 
 TEXTS = [
     '{"a":1,"b":[1,-2,300,-70000,5000000000,1.5,true,false,null,"x\\"é"],"c":{}}',
@@ -71,10 +71,6 @@ def test_read_and_appended(kit, name):
     wanted = wanted if wanted.type == type else wanted.cast(type)
     assert ours.column("c").to_pylist() == wanted.to_pylist()
     assert kit.read(columns=["c"], where="id = 1").to_pylist() == ours.select(["c"]).slice(0, 1).to_pylist()
-    if name == "json":
-        with pytest.raises(UnsupportedTypeError, match=r"`c`.*lance.json"):
-            kit.open().append(ours)
-        return
     kit.open().append(ours)
     after = kit.dataset().to_table()
     assert after.schema == theirs.schema
@@ -89,8 +85,20 @@ def test_brain_floats(kit):
     kit.pylance(pa.table({"c": bfloat16_array([1.1, None, -3.0, 1e30])}))
     assert kit.read().column("c").to_pylist()[1:3] == [None, -3.0]
     assert abs(kit.read().column("c").to_pylist()[0] - 1.1) < 0.01
-    with pytest.raises(UnsupportedTypeError, match="bfloat16"):
-        kit.open().append(kit.read())
+    values = [1.00390625, 1.01171875, float("nan"), float("inf"), -0.0, None, 3.4e38, 1e-45]
+    t = kit.open()
+    t.append(pa.table({"c": pa.array(values, pa.float32())}))
+    t.update({"c": "0.5f"}, where="c = -3.0")
+    theirs = kit.dataset().to_table().column("c").to_pylist()
+    ours = kit.read().column("c").to_pylist()
+    assert [str(v) for v in map(_number, theirs)] == [str(v) for v in map(_number, ours)]
+    at = ours.index(1.0)
+    assert ours[at + 1] == 1.015625 and str(ours[at + 4]) == "-0.0" and ours[at + 6] == float("inf"), "to the even ones"
+    kit.dataset().validate()
+
+
+def _number(value):
+    return None if value is None else np.float32(str(value))
 
 
 def test_json_values(kit):
@@ -101,6 +109,49 @@ def test_json_values(kit):
     for mine, other, text in zip(ours, theirs, TEXTS):
         assert json.loads(mine) == json.loads(other) == json.loads(text)
     assert kit.read(where="j = '[]'").num_rows == 1
+
+
+def test_json_is_written_as_pylance_writes_it(kit):
+    """By every operation."""
+    more = ['{"bb":1,"a":[127,128,-128,-129,65535,65536,4294967296,-5000000000]}', "1e2", "1" * 30, '{"B":{},"":0}']
+    kit.pylance(pa.table({"id": range(len(TEXTS + more) + 1), "j": pa.array([*TEXTS, *more, None], pa.json_())}))
+    t = kit.open()
+    theirs = kit.dataset().to_table().column("j").to_pylist()
+    assert [None if x is None else to_text(from_text(x, column="j"), where="") for x in theirs] == theirs
+    t.append([{"id": 100, "j": ' {"z": [1, 2.50], "a": "\\u00fc"} '}, {"id": 101, "j": None}])
+    t.update({"j": "'[1]'"}, where="id = 3")
+    t.delete("id = 5")
+    t.optimize()
+    theirs = kit.dataset().to_table().to_pylist()
+    assert theirs == kit.read().to_pylist()
+    assert {r["id"]: r["j"] for r in theirs}[100] == '{"a":"ü","z":[1,2.5]}'
+    kit.dataset().validate()
+    before = kit.files()
+    for text, why in (
+        ("{", "Expecting"),
+        ("NaN", "no value"),
+        ('{"a":1,"a":2}', "twice"),
+        ("[" * 300 + "]" * 300, "deep"),
+    ):
+        with pytest.raises(SchemaMismatchError, match=f"JSON column `j` is not JSON: .*{why}"):
+            kit.open().append([{"id": 1, "j": text}])
+    assert kit.files() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "stored"),
+    [
+        ('{"bb":1,"a":2,"ab":3,"B":4}', "40000004" "10000001100000011000000210000002" + "20000002" * 4
+         + "42616162" "6262" "5004" "5002" "5003" "5001"),
+        ('"s"', "200000001000000173"), ("1", "20000000200000025001"), ("[]", "80000000"), ("{}", "40000000"),
+        ("null", "2000000000000000"), ("1e2", "2000000020000009604059000000000000"), ("-129", "200000002000000340ff7f"),
+        ("128", "20000000200000025080"), ("256", "2000000020000003500100"), ("-128", "20000000200000024080"),
+        ("18446744073709551615", "200000002000000950ffffffffffffffff"),
+    ],
+)  # fmt: skip
+def test_the_bytes_of_json(text, stored):
+    """Those that pylance stores."""
+    assert from_text(text, column="c").hex() == stored
 
 
 @pytest.mark.parametrize(

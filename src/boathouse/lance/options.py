@@ -23,7 +23,7 @@ OUTCOME_NATIVE = pa.struct(
 """Column of OUTCOMES: the version of the data file, the ids of its rows if some have one already, as a sequence in
 which new rows have numbers from `lineage.sequences.FIRST_NEW` on, and the addresses that they had, if that is asked."""
 BFLOAT16 = "lance.bfloat16"
-"""Read as 32-bit floats, but not written; JSON is not written either, and read as text."""
+"""Read as 32-bit floats, and rounded to 16 bits as they are written; JSON is read as text, and stored as JSONB."""
 NO_PARTITION = pa.struct([])
 
 

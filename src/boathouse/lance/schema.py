@@ -114,7 +114,7 @@ def _usual(type: T.DataType, path: str) -> str:
 def from_schema(schema: T.Schema) -> tuple[LanceField, ...]:
     """Fields for a new table, ids from 0 depth first. Raises UnsupportedTypeError naming column and type."""
     for path, f in schema.walk():
-        check_written(str(f.metadata.get(EXTENSION_NAME, "")), ".".join(path))
+        _check_extension(f, path)
         if isinstance(f.type, T.VariantType):
             raise UnsupportedTypeError(
                 f"column `{'.'.join(path)}` is of the type variant, which Lance cannot store",
@@ -170,6 +170,8 @@ def _restore(node: Node, field: T.Field) -> list[LanceField]:
         extension = UUID_EXTENSION
         metadata[EXTENSION_NAME] = extension.encode()
     own = replace(node.field, metadata=metadata, extension_name=extension)
+    if extension in _CONVERTED:
+        return [replace(own, logical_type="json" if extension == JSON else "fixed_size_binary:2")]
     spelling = field.metadata.get(SPELLING)
     if isinstance(spelling, str) and _fits(spelling, field.type):
         own = replace(own, logical_type=spelling)
@@ -241,11 +243,14 @@ def to_metadata(schema: T.Schema) -> dict[str, bytes]:
     }
 
 
-def check_written(extension: str, path: str) -> None:
-    """Raises UnsupportedTypeError for an extension type that cannot be written."""
-    if extension in _CONVERTED:
+def _check_extension(f: T.Field, path: Sequence[str]) -> None:
+    """Raises UnsupportedTypeError for an extension type that is not written of this type, or there."""
+    extension = str(f.metadata.get(EXTENSION_NAME, ""))
+    if extension in _CONVERTED and (len(path) > 1 or f.type != _CONVERTED[extension]):
+        where = "inside another column" if len(path) > 1 else f"as {f.type}"
         raise UnsupportedTypeError(
-            f"column `{path}` is of the type {extension}, which is not written", advice="use the pylance library"
+            f"column `{'.'.join(path)}` is of the type {extension}, which is not written {where}",
+            advice="leave the metadata of the field out",
         )
 
 

@@ -19,7 +19,7 @@ from boathouse.lance.file.writer import FileSummary, LanceWriter
 from boathouse.lance.lineage.sequences import FIRST_NEW, encode_ids
 from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSION
 from boathouse.lance.read import read
-from boathouse.lance.schema import check_written
+from boathouse.lance.stored_types import CONVERTED, stored
 from boathouse.storage import join
 from boathouse.table.metadata_columns import POSITION, ROW_ID, UNIT
 from boathouse.table.tasks import WriteContext
@@ -63,11 +63,9 @@ class LanceFiles:
     """The data files of one write, under new names; Lance has no partitions."""
 
     def __init__(self, context: WriteContext) -> None:
-        """Raises UnsupportedFeatureError, UnsupportedTypeError for columns that are not written."""
+        """Raises UnsupportedFeatureError for columns that are not written."""
         self._context = context
         nodes = tree(SchemaMessage.decode(context.options[FIELDS]).fields, where=context.directory)
-        for node in (n for top in nodes for n in top.walk()):
-            check_written(node.extension, node.name)
         check_storable(nodes, context.options[VERSION], context.directory)
 
     def open(self, partition: Mapping[int, object]) -> LanceFileWriter:
@@ -107,6 +105,7 @@ class LanceFileWriter:
         self._writer = LanceWriter(self._sink, self._schema, fields, version=context.options[VERSION])
         self._blobs = BlobWriter(context.files, self.uri, context.options[VERSION], self._writer)
         self._blob_columns = {i: node for i, node in enumerate(tree(fields)) if node.is_blob}
+        self._converted = {i: node for i, node in enumerate(tree(fields)) if node.extension in CONVERTED}
         self._bytes = 0
         self._carried: dict[str, list[pa.Array]] = {name: [] for name in context.hidden}
 
@@ -131,9 +130,11 @@ class LanceFileWriter:
         self._bytes += batch.nbytes
 
     def _without_bytes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Blobs as the file stores them; their bytes are written."""
+        """Blobs as the file stores them, whose bytes are written; JSON and brain floats as bytes."""
         for i, node in self._blob_columns.items():
             batch = batch.set_column(i, node.name, self._blobs.stored(node, batch.column(i)))
+        for i, node in self._converted.items():
+            batch = batch.set_column(i, node.name, stored(node, batch.column(i)))
         return batch
 
     def _spelt(self, batch: pa.RecordBatch) -> pa.RecordBatch:

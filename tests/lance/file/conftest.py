@@ -329,6 +329,6 @@ def pytest_generate_tests(metafunc):
     if "shape" in metafunc.fixturenames:
         metafunc.parametrize("shape", [*SHAPES, *HINTS])
     if "hinted" in metafunc.fixturenames:
-        metafunc.parametrize("hinted", [name for name in HINTS if name != "blob" and not name.startswith("packed")])
+        metafunc.parametrize("hinted", [name for name in HINTS if name != "blob"])
     if "plain_shape" in metafunc.fixturenames:
         metafunc.parametrize("plain_shape", list(SHAPES))

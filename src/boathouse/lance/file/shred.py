@@ -86,7 +86,7 @@ def _shred(node: Node, array: pa.Array, state: _State) -> Iterator[Leaf]:
         yield from _shred_list(node, array, state)
         return
     state = _item(array, state, always=node.field.nullable and _has_list(node))
-    if pa.types.is_struct(kind) and node.children and not node.is_blob:
+    if pa.types.is_struct(kind) and not node.is_leaf:
         for i, child in enumerate(node.children):
             yield from _shred(child, array.field(i), state)
     elif pa.types.is_fixed_size_list(kind) and node.children:

@@ -28,9 +28,13 @@ def check_storable(nodes: Iterable[Node], version: str, where: str | None = None
                 advice="write into a new table, which has version 2.2",
             )
     for node in (below for top in tops if not top.is_blob for below in top.walk()):
-        if node.is_blob or node.is_packed:
+        if node.is_blob:
             raise UnsupportedFeatureError(
-                f"writing `{node.name}` as a blob inside another column or as a packed struct",
+                f"writing `{node.name}` as a blob inside another column", where=where, advice="drop the field metadata"
+            )
+        if node.is_packed and (version == "2.0" or any(not _packs(child, version) for child in node.children)):
+            raise UnsupportedFeatureError(
+                f"`{node.name}` as a packed struct of such fields, in a file of version {version}",
                 where=where,
                 advice="drop the field metadata",
             )
@@ -40,6 +44,15 @@ def check_storable(nodes: Iterable[Node], version: str, where: str | None = None
                 where=where,
                 advice="write into a new table, which has version 2.2",
             )
+
+
+def _packs(child: Node, version: str) -> bool:
+    """Whether a field has a place in a packed row: numbers, from 2.2 on also texts and vectors of numbers."""
+    kind = child.logical_type
+    if child.children or kind in ("bool", "null") or kind.startswith("dict:") or ":bool:" in kind:
+        return False
+    long = kind.startswith("fixed_size_list:") or kind.endswith(("string", "binary"))
+    return version == "2.2" or not long
 
 
 def _is_vector_of_fields(node: Node) -> bool:

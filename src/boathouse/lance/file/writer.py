@@ -18,6 +18,7 @@ from boathouse.errors import InvalidArgumentError, SchemaMismatchError, Unsuppor
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.encode_array import encode_arrays
 from boathouse.lance.file.encode_blobs import blob_column_encoding, encode_descriptors, encode_pairs, stored_fields
+from boathouse.lance.file.encode_packed import packed_page
 from boathouse.lance.file.encode_page import encode_leaf
 from boathouse.lance.file.encoded_page import EncodedPage, TooLarge
 from boathouse.lance.file.fields import Field, SchemaMessage
@@ -122,8 +123,11 @@ class LanceWriter:
     def _pages(self, node: Node, array: pa.Array) -> list[EncodedPage]:
         if self._version == "2.0":
             return [encode_pairs(array)] if node.is_blob else list(encode_arrays(node, array))
-        encode = encode_descriptors if node.is_blob else encode_leaf
-        return [encode(leaf, self._version) for leaf in shred(node, array)]
+        if node.is_blob:
+            return [encode_descriptors(leaf, self._version) for leaf in shred(node, array)]
+        return [
+            (packed_page if leaf.node.is_packed else encode_leaf)(leaf, self._version) for leaf in shred(node, array)
+        ]
 
     def _write_page(self, page: EncodedPage, first_row: int) -> m.Page:
         kind = "encodings.ArrayEncoding" if self._version == "2.0" else "encodings21.PageLayout"
