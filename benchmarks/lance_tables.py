@@ -2,6 +2,7 @@
 
 ./run bench lance_tables            all of it
 ./run bench lance_tables take       what has this word in its title
+./run bench lance_tables spark      three columns on Spark, beside the same rows in Parquet
 """
 
 from __future__ import annotations
@@ -124,8 +125,27 @@ def written() -> list[tuple[str, Runners, str]]:
     return found
 
 
+def on_spark() -> Case:
+    """Three columns of `lineitem`, summed: every row is read."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as F
+
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    items = table("lineitem", lambda: pq.read_table(lineitem()))
+    total = [F.sum("l_orderkey"), F.sum("l_extendedprice"), F.max(F.length("l_comment"))]
+    runners = {
+        "spark.read.parquet": lambda: spark.read.parquet(str(lineitem())).agg(*total).collect(),
+        "boathouse": lambda: bh.open(items, spark=spark).scan(ASKED).to_spark().agg(*total).collect(),
+    }
+    return alternate("scan of three columns on Spark", runners, "boathouse", rounds=5, warm=2, target="at most 2.5x")
+
+
 def main() -> None:
     wanted = sys.argv[1:]
+    if wanted == ["spark"]:
+        record("Spark: three columns of a Lance table, TPC-H lineitem, scale 1", [on_spark()])
+        return
     items, vec = table("lineitem", lambda: pq.read_table(lineitem())), table("vectors", vectors)
     cases: list[Case] = []
     for title, runners, target in (*taken(items, vec), *scanned(items, vec), *written()):

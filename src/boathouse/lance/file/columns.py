@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow as pa
 from boathouse.errors import BoathouseError, UnsupportedFeatureError
 from boathouse.lance.file import messages as m
 from boathouse.lance.file.assemble import assemble, merge
-from boathouse.lance.file.container import Container, corrupt
+from boathouse.lance.file.container import DESCRIPTIONS, Container, corrupt
 from boathouse.lance.file.full_zip import FullZipPage
 from boathouse.lance.file.pages import BlobPage, ConstantPage, MiniBlockPage, PageReader, Wanted
 from boathouse.lance.file.schema import Node, arrow_type
@@ -59,6 +60,11 @@ def split(wanted: Wanted, firsts: Sequence[int], stops: Sequence[int]) -> Iterat
             yield i, part
 
 
+@lru_cache(DESCRIPTIONS)
+def _layout(encoded: bytes, where: str) -> m.PageLayout:
+    return m.PageLayout.decode(encoded, where=where)
+
+
 class ColumnReader:
     """One column of the file."""
 
@@ -96,7 +102,7 @@ class ColumnReader:
             held = self._container.encoding(page.encoding)
             if not held.type_url.endswith("encodings21.PageLayout"):
                 raise NotRead(f"a page of {held.type_url}")
-            layout = m.PageLayout.decode(held.value, where=self._container.source.uri)
+            layout = _layout(held.value, self._container.source.uri)
             self._readers[i] = self._open(page, layout)
         return self._readers[i]
 

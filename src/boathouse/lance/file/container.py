@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from typing import Protocol
+from functools import lru_cache
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,8 @@ from boathouse.lance.file.segments import Broken
 
 MAGIC = b"LANC"
 TAIL_BYTES = 64 << 10
+DESCRIPTIONS: Final = 64
+"""So many different descriptions of pages are kept: of thousands of columns most have the same ones."""
 _GAP = 64 << 10  # ranges closer than this are read in one request
 FOOTER = struct.Struct("<QQQIIHH4s")
 VERSIONS = {(0, 1): "0.1", (0, 2): "0.1", (0, 3): "2.0", (2, 0): "2.0", (2, 1): "2.1", (2, 2): "2.2"}
@@ -173,11 +176,16 @@ class Container:
     def encoding(self, encoding: m.Encoding | None) -> m.AnyMessage:
         """The content of an encoding, inline or elsewhere in the file."""
         if encoding is not None and encoding.direct is not None:
-            return m.AnyMessage.decode(encoding.direct.encoding, where=self.source.uri)
+            return _held(encoding.direct.encoding, self.source.uri)
         if encoding is not None and encoding.indirect is not None:
             raw = self.bytes(encoding.indirect.location, encoding.indirect.length)
             return m.AnyMessage.decode(raw.tobytes(), where=self.source.uri)
         raise Broken("a page without an encoding")
+
+
+@lru_cache(DESCRIPTIONS)
+def _held(encoded: bytes, where: str) -> m.AnyMessage:
+    return m.AnyMessage.decode(encoded, where=where)
 
 
 def version_of(major: int, minor: int, where: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Protocol
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ import pyarrow as pa
 from boathouse.bits.protobuf import Message
 from boathouse.errors import InvalidArgumentError, SchemaMismatchError, UnsupportedFeatureError
 from boathouse.lance.file import messages as m
+from boathouse.lance.file.container import DESCRIPTIONS
 from boathouse.lance.file.encode_array import encode_arrays
 from boathouse.lance.file.encode_blobs import blob_column_encoding, encode_descriptors, encode_pairs, stored_fields
 from boathouse.lance.file.encode_packed import packed_page
@@ -130,20 +132,14 @@ class LanceWriter:
         ]
 
     def _write_page(self, page: EncodedPage, first_row: int) -> m.Page:
-        kind = "encodings.ArrayEncoding" if self._version == "2.0" else "encodings21.PageLayout"
-        url = f"/lance.{kind}"
         offsets = [self._write_aligned(data) for data in page.buffers]
         return m.Page(
             buffer_offsets=tuple(offsets),
             buffer_sizes=tuple(map(len, page.buffers)),
             length=page.length,
-            encoding=_direct(url, page.layout.encode()),
+            encoding=_described(page.layout),
             priority=first_row,
         )
-
-    def _encoding(self, node: Node) -> m.Encoding:
-        made = blob_column_encoding(self._version) if node.is_blob else m.ColumnEncoding(values=Message())
-        return _direct("/lance.encodings.ColumnEncoding", made.encode())
 
     def write_bytes(self, pieces: Iterable[bytes]) -> int:
         """Adds bytes that no column has, of a blob; where they begin."""
@@ -186,7 +182,7 @@ class LanceWriter:
         kept = [(self._write_aligned(data), len(data)) for data in (descriptor, *buffers)]
         table = []
         for column in self._columns:
-            encoding = self._encoding(column.node)
+            encoding = _column_encoding(column.node.is_blob, self._version)
             for pages in column.pages:
                 raw = m.ColumnMetadata(encoding=encoding, pages=tuple(pages)).encode()
                 table.append((self._write(raw), len(raw)))
@@ -197,6 +193,18 @@ class LanceWriter:
         self._write(struct.pack("<QQQIIHH", columns_at, table_at, globals_at, *numbers) + MAGIC)
         ids = [owner.id for column in self._columns for owner in column.owners]
         return FileSummary(self._rows, self._position, ids, list(range(len(ids))), self._version)
+
+
+@lru_cache(DESCRIPTIONS)
+def _described(layout: m.PageLayout | m.ArrayEncoding) -> m.Encoding:
+    kind = "encodings.ArrayEncoding" if isinstance(layout, m.ArrayEncoding) else "encodings21.PageLayout"
+    return _direct(f"/lance.{kind}", layout.encode())
+
+
+@lru_cache(DESCRIPTIONS)
+def _column_encoding(blob: bool, version: str) -> m.Encoding:
+    made = blob_column_encoding(version) if blob else m.ColumnEncoding(values=Message())
+    return _direct("/lance.encodings.ColumnEncoding", made.encode())
 
 
 def _direct(type_url: str, value: bytes) -> m.Encoding:
