@@ -51,6 +51,20 @@ for text in ("(id bigint) USING lance PARTITIONED BY (id)", "USING delta AS SELE
 assert bh.sql(spark, "SELECT count(*) FROM table_changes('named.t', 0)").first()[0] == 1
 assert [r.tableName for r in spark.sql("SHOW TABLES IN named").collect() if not r.isTemporary] == ["t"]
 bh.sql(spark, "DROP DATABASE named CASCADE")
+assert spark.read.format("delta").load(path).count() == 5
+spark.sql("CREATE DATABASE taken")
+spark.range(3).write.format("parquet").option("path", path + "_files").saveAsTable("taken.e")
+spark.range(3).write.format("parquet").saveAsTable("taken.m")
+bh.sql(spark, "CONVERT TO DELTA taken.e")
+bh.sql(spark, "DELETE FROM taken.e WHERE id = 1")
+assert sorted(map(tuple, bh.sql(spark, "SELECT * FROM taken.e").collect())) == [(0,), (2,)]
+try:
+    bh.sql(spark, "CONVERT TO DELTA taken.m")
+except bh.errors.UnsupportedFeatureError:
+    assert spark.table("taken.m").count() == 3
+else:
+    raise AssertionError("the entry was changed")
+bh.sql(spark, "DROP DATABASE taken CASCADE")
 print("done")
 """
 

@@ -181,7 +181,7 @@ def _altered(p: Parser, table: TableName, hive: bool) -> AlteredColumn | Changed
     if hive and p.named() and not any(p.sees(word) for word in _ACTIONS):
         return _changed(p, table, name)
     if p.sees("SYNC", "IDENTITY"):
-        advice = "writes of this library keep it; after those of others, run it with delta-spark"
+        advice = "give rows no values of their own there, or only ones that the column does not come to"
         raise p.refuse("SYNC IDENTITY", advice)
     if p.take("TYPE"):
         return AlteredColumn(table, name, "type", column_type(p))
