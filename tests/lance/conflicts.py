@@ -7,7 +7,6 @@ on the same column where they name one, of other rows and other keys. pylance it
 from __future__ import annotations
 
 import copy
-import os
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,6 +23,8 @@ from boathouse.lance.manifests.file import parse, serialise
 from boathouse.lance.manifests.messages import ReserveFragments, Transaction
 from boathouse.lance.manifests.versions import manifest_name, parse_name
 
+from .overlaid import file_of
+
 lance = pytest.importorskip("lance")
 LanceOperation = lance.LanceOperation
 Compaction = pytest.importorskip("lance.optimize").Compaction
@@ -32,21 +33,22 @@ REBASED, RETRIED, REFUSED = "o", "r", "x"
 
 FIRSTS = (
     "append", "delete", "update", "overwrite", "create_index", "rewrite", "merge", "project", "restore",
-    "reserve_fragments", "update_config", "data_replacement", "update_mem_wal_state", "update_bases",
+    "reserve_fragments", "update_config", "data_replacement", "update_mem_wal_state", "update_bases", "data_overlay",
 )  # fmt: skip
 _GRID = {
-    "append":           "o o o x o o o o x o o o x o",
-    "delete":           "o r r x o r r o x o o r x o",
-    "update":           "o r r x o r r o x o o r o o",
-    "overwrite":        "o o o r o o o o o o o o x o",
-    "create_index":     "o o o x o r o o x o o r x o",
-    "rewrite":          "o r r x r r r o x o o r o o",
-    "merge":            "r r r x o r r x x o o r x o",
-    "project":          "o o o x o o r r x o o o x o",
-    "restore":          "o o o o o o o o o o o o x o",
-    "update_config":    "o o o o o o o o o o o o o o",
-    "data_replacement": "o o r x r r r o x o o r x o",
-    "update_bases":     "o o o o o o o o o o o o o o",
+    "append":           "o o o x o o o o x o o o x o o",
+    "delete":           "o r r x o r r o x o o r x o o",
+    "update":           "o r r x o r r o x o o r o o r",
+    "overwrite":        "o o o r o o o o o o o o x o o",
+    "create_index":     "o o o x o r o o x o o r x o o",
+    "rewrite":          "o r r x r r r o x o o r o o r",
+    "merge":            "r r r x o r r x x o o r x o r",
+    "project":          "o o o x o o r r x o o o x o o",
+    "restore":          "o o o o o o o o o o o o x o o",
+    "update_config":    "o o o o o o o o o o o o o o o",
+    "data_replacement": "o o r x r r r o x o o r x o o",
+    "update_bases":     "o o o o o o o o o o o o o o o",
+    "data_overlay":     "o o o x o r r o x o o o x o o",
 }  # fmt: skip
 REFERENCE = {(later, first): v for later, row in _GRID.items() for first, v in zip(FIRSTS, row.split(), strict=True)}
 """By the commit that comes second, planned on the version before, and the one that came first."""
@@ -64,21 +66,23 @@ _COMPUTED = "values are computed again, of every row, from the columns that are 
 _UNREAD = "what the state of MemWAL means is not known here"
 OTHERWISE = {
     ("delete", "delete"): (REBASED, "the deleted rows of both are put together, also where they are the same"),
+    ("delete", "data_overlay"): (RETRIED, "its condition may be true of other rows now"),
     ("rewrite", "create_index"): (REBASED, "ours takes the new index along, or its fragments are searched without it"),
     **{
         ("merge", first): (REBASED, _ON_THE_HEAD)
-        for first in ("append", "delete", "update", "rewrite", "data_replacement", "merge", "project")
+        for first in ("append", "delete", "update", "rewrite", "data_replacement", "merge", "project", "data_overlay")
     },
     **{("project", first): (REBASED, _ON_THE_HEAD) for first in ("merge", "project")},
     ("columns", "project"): (RETRIED, _COMPUTED),
-    **{("data_replacement", first): (RETRIED, _COMPUTED) for first in ("append", "delete", "project")},
+    **{("data_replacement", first): (RETRIED, _COMPUTED) for first in ("append", "delete", "project", "data_overlay")},
     ("data_replacement", "create_index"): (REBASED, "the new index no longer covers what has other values"),
     ("update", "project"): (RETRIED, _STALE),
     ("rewrite", "project"): (RETRIED, _STALE),
     **{
         ("restore", first): (RETRIED, _THE_SAME)
         for first in (
-            "append", "delete", "update", "overwrite", "rewrite", "merge", "project", "restore", "data_replacement"
+            "append", "delete", "update", "overwrite", "rewrite", "merge", "project", "restore", "data_replacement",
+            "data_overlay",
         )
     },
     **{(later, "update_mem_wal_state"): (REFUSED, _UNREAD) for later in HERE},
@@ -105,11 +109,12 @@ def _merge(operation: str) -> str:
 
 @dataclass
 class State:
-    """What a table holds: rows by their `id`, of these columns; and its config."""
+    """What a table holds: rows by their `id`, of these columns; its config; and which rows were overlaid."""
 
     columns: list[str]
     rows: dict[int, dict[str, Any]]
     config: dict[str, str]
+    overlaid: frozenset[int] = frozenset()
 
     def table(self) -> list[dict[str, Any]]:
         """The rows with every column, by id."""
@@ -118,10 +123,11 @@ class State:
 
 COLUMNS = ("id", "v", "s", "w")
 SIDES = {
-    # ids appended and overwritten with, the id deleted and the one updated, the column added and the one dropped
-    "first": (100, 300, 1, 3, "c_first", "s"),
-    "later": (200, 400, 2, 4, "c_later", "w"),
-    "apart": (200, 400, 12, 14, "c_later", "w"),
+    # ids appended and overwritten with, the id deleted, the one updated, the one overlaid, the column added and the one
+    # dropped
+    "first": (100, 300, 1, 3, 5, "c_first", "s"),
+    "later": (200, 400, 2, 4, 6, "c_later", "w"),
+    "apart": (200, 400, 12, 14, 16, "c_later", "w"),
 }
 
 
@@ -144,8 +150,9 @@ def begun(fragments: int = 2) -> State:
 
 
 def after(state: State, operation: str, side: str, by_us: bool) -> State:
-    """The state after a commit. An overwrite of pylance brings its own columns, one of ours has those of the table."""
-    appended, overwritten, deleted, updated, added, dropped = SIDES[side]
+    """The state after a commit. An overwrite of pylance brings its own columns, one of ours has those of the table. Of
+    pylance's new values of a column those do not count that an overlay has which came meanwhile."""
+    appended, overwritten, deleted, updated, overlaid, added, dropped = SIDES[side]
     state = copy.deepcopy(state)
     match operation:
         case "append":
@@ -168,8 +175,11 @@ def after(state: State, operation: str, side: str, by_us: bool) -> State:
         case "update_config":
             state.config[side] = "1"
         case "data_replacement":
-            for id in state.rows if by_us else set(state.rows) & set(range(10)):
+            for id in state.rows if by_us else set(state.rows) & set(range(10)) - state.overlaid:
                 state.rows[id]["v"] = id + 5000
+        case "data_overlay" if overlaid in state.rows:
+            state.rows[overlaid]["v"] = overlaid + 7000
+            state.overlaid |= {overlaid}
     return state
 
 
@@ -178,7 +188,7 @@ def after(state: State, operation: str, side: str, by_us: bool) -> State:
 
 def ours(uri: str, operation: str, side: str) -> Callable[[], Any]:
     """A commit of ours, planned when it is called."""
-    appended, overwritten, deleted, updated, added, dropped = SIDES[side]
+    appended, overwritten, deleted, updated, _, added, dropped = SIDES[side]
     t = bh.open(uri, format="lance")
     match operation:
         case "append":
@@ -211,7 +221,7 @@ def ours(uri: str, operation: str, side: str) -> Callable[[], Any]:
 def theirs(uri: str, operation: str, side: str) -> Callable[[], Any]:
     """A commit of pylance, planned now. The state of MemWAL, and fragments that are reserved alone, it has no call for:
     they are put by hand."""
-    appended, overwritten, deleted, updated, added, dropped = SIDES[side]
+    appended, overwritten, deleted, updated, overlaid, added, dropped = SIDES[side]
     ds = lance.dataset(uri)
 
     def committing(made: Any) -> Callable[[], Any]:
@@ -251,6 +261,10 @@ def theirs(uri: str, operation: str, side: str) -> Callable[[], Any]:
             return lambda: ds.update_config({side: "1"})
         case "data_replacement":
             return committing(LanceOperation.DataReplacement([_replacement(uri, ds)]))
+        case "data_overlay":
+            if not hasattr(LanceOperation, "DataOverlay"):
+                pytest.skip("this pylance has no overlays")
+            return committing(LanceOperation.DataOverlay([_overlay(uri, ds, overlaid)]))
         case "update_bases":
             return lambda: ds.add_bases([lance.DatasetBasePath(f"{uri}-{side}", name=side)])
         case "reserve_fragments":
@@ -275,11 +289,19 @@ def _without(ds: Any, id: int) -> Any:
 
 def _replacement(uri: str, ds: Any) -> Any:
     """The first column `v` of the first fragment, in another file."""
-    name, (field,) = f"{uuid.uuid4().hex}.lance", [f for f in ds.lance_schema.fields() if f.name() == "v"]
-    values = pa.table({"v": pa.array([i + 5000 for i in range(10)], pa.int64())})
-    with lance.file.LanceFileWriter(os.path.join(uri, "data", name), values.schema) as writer:
-        writer.write_batch(values)
-    return LanceOperation.DataReplacementGroup(0, lance.fragment.DataFile(name, [field.id()], [0], 2, 2))
+    return LanceOperation.DataReplacementGroup(0, _file(uri, ds, [i + 5000 for i in range(10)]))
+
+
+def _overlay(uri: str, ds: Any, id: int) -> Any:
+    """Another value of the column `v` in a row of the first two fragments."""
+    overlay = LanceOperation.DataOverlayFile(_file(uri, ds, [id + 7000]), [id % 10])
+    return LanceOperation.DataOverlayGroup(id // 10, [overlay])
+
+
+def _file(uri: str, ds: Any, values: list[int]) -> Any:
+    """A data file of the column `v`."""
+    (field,) = [f for f in ds.lance_schema.fields() if f.name() == "v"]
+    return file_of(uri, pa.table({"v": pa.array(values, pa.int64())}), [field.id()])
 
 
 def by_hand(root: Path, **operation: Message | bytes) -> None:

@@ -31,6 +31,12 @@ THEIR_FIRSTS = (*FIRSTS, "columns")
 THEIR_LATERS = (*dict.fromkeys(later for later, _ in REFERENCE), "columns")
 
 
+@pytest.fixture(autouse=True)
+def overlays(monkeypatch):
+    """pylance makes them where its environment allows it."""
+    monkeypatch.setenv("LANCE_ENABLE_UNSTABLE_DATA_OVERLAY_FILES", "1")
+
+
 def cells(laters: Iterable[str], firsts: Sequence[str]) -> list:
     """Every pair, with row ids that stay and without. Of each second commit one is not slow."""
     found = []

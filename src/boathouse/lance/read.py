@@ -20,7 +20,7 @@ from boathouse.arrow.filesystem import DataFiles
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.bits.roaring import EMPTY, Bitmap
 from boathouse.compute.evaluate import mask
-from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.blob_rows import with_files
 from boathouse.lance.file.columns import naming
@@ -69,7 +69,7 @@ def read(task: ScanTask) -> Iterator[pa.RecordBatch]:
             over = None
             if message is not None and message.overlays:
                 beside = read.unit["parts"][len(message.files) :]
-                over = Overlays(read.spec.files, message, [part["path"] for part in beside])
+                over = Overlays(read.spec.files, message, [part["path"] for part in beside], stack)
             yield from _Fragment(read, parts, message, ranges.get(unit), over).batches()
 
     return read_units(task, {LANCE: fragment})
@@ -245,20 +245,18 @@ class _Fragment:
                 found.setdefault(name, []).append((node, self._blobs(name, i, column) if node.is_blob else column))
         if self.overlays is not None:
             found = {c.name: self._overlaid(self.overlays, c, found.get(c.name, []), positions) for c in columns}
-        return {c.name: self._column(c, found.get(c.name, ()), len(positions)) for c in columns}
+        return {c.name: self._column(c, found.get(c.name, []), len(positions)) for c in columns}
 
     def _overlaid(self, overlays: Overlays, column: ReadColumn, parts: _Held, positions: Positions) -> _Held:
         if column.field_id in FIELD_IDS.values():
             return parts
         node = self.parts.node(column)
-        whole = parts or [(node, pa.chunked_array([pa.nulls(len(positions), arrow_type(node))]))]
-        if len(whole) > 1 or node.is_blob:
-            raise UnsupportedFeatureError(
-                f"data overlay files beside column `{column.name}`, a blob or in several files",
-                where=self.unit["path"],
-            )
-        ((held, values),) = whole
-        return [(held, overlays.over(node, values, positions))]
+        if not overlays.touch(node):
+            return parts
+        held = parts or [(node, pa.chunked_array([pa.nulls(len(positions), arrow_type(node))]))]
+        with naming(self.unit["path"], f"column `{column.name}`"):
+            whole = self._whole(node, held)
+        return [(node, overlays.over(node, whole, positions))]
 
     def _blobs(self, name: str, part: int, column: pa.ChunkedArray) -> pa.ChunkedArray:
         """With the files that have their bytes, if the rows are read to be written again."""
@@ -269,16 +267,20 @@ class _Fragment:
         with naming(path, f"column `{name}`"):
             return with_files(column, wanted, path, self.parts.file(part).version)
 
-    def _column(self, column: ReadColumn, parts: Sequence[tuple[Node, pa.ChunkedArray]], count: int) -> pa.Array:
+    def _column(self, column: ReadColumn, parts: _Held, count: int) -> pa.Array:
         if not parts:
             return pa.nulls(count, self.types[column.name])
         with naming(self.unit["path"], f"column `{column.name}`"):
-            node, whole = parts[0]
-            if len(parts) > 1 or node is not self.parts.node(column):
-                single = [(part, plain_array(values, values.type)) for part, values in parts]
-                node = self.parts.node(column)
-                whole = pa.chunked_array([joined(node, single, self.unit["path"])])
-            return self._plain(column.name, node, whole)
+            node = self.parts.node(column)
+            return self._plain(column.name, node, self._whole(node, parts))
+
+    def _whole(self, node: Node, parts: _Held) -> pa.ChunkedArray:
+        """The column that is in these parts, which may be of several files."""
+        first, whole = parts[0]
+        if len(parts) == 1 and first is node:
+            return whole
+        single = [(part, plain_array(values, values.type)) for part, values in parts]
+        return pa.chunked_array([joined(node, single, self.unit["path"])])
 
     def _others(self, columns: Sequence[ReadColumn], window: range, positions: Positions) -> dict[str, pa.Array]:
         """The columns of the rows at `positions`, all of one window."""

@@ -100,8 +100,9 @@ def _column(edit: AddColumn, manifest: Manifest, where: str) -> tuple[Field, ...
 
 def _next_id(manifest: Manifest) -> int:
     """An id that no field has, and none had whose values are still in files."""
-    used = (i for fragment in manifest.fragments for file in fragment.files for i in file.fields)
-    return max((*(f.id for f in manifest.fields), *used), default=-1) + 1
+    files = [file for fragment in manifest.fragments for file in fragment.files]
+    files += [o.data_file for f in manifest.fragments for o in f.overlays if o.data_file is not None]
+    return max((*(f.id for f in manifest.fields), *(i for file in files for i in file.fields)), default=-1) + 1
 
 
 def _check(edit: AddColumn, fields: Sequence[Field], where: str) -> None:

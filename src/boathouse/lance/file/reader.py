@@ -34,10 +34,11 @@ class LanceFile:
 
     `columns` maps field ids to columns (a manifest's `fields` and `column_indices`); by default the
     file's own schema gives them. Fields are `Node`s: those of the file, or of the table (renamed, with fewer or more
-    nested fields); what the file lacks is read as null.
+    nested fields); what the file lacks is read as null. `rows` are those of the columns that are read, where a file has
+    columns of different lengths.
     """
 
-    def __init__(self, source: Source, columns: Mapping[int, int] | None) -> None:
+    def __init__(self, source: Source, columns: Mapping[int, int] | None, rows: int | None = None) -> None:
         self.uri = source.uri
         self._source = source
         self.fields: tuple[Field, ...]
@@ -47,9 +48,9 @@ class LanceFile:
         with naming(source.uri, "the container"):
             container = Container(source)
             self.version = container.version
-            self._open(container, columns)
+            self._open(container, columns, rows)
 
-    def _open(self, container: Container, columns: Mapping[int, int] | None) -> None:
+    def _open(self, container: Container, columns: Mapping[int, int] | None, rows: int | None) -> None:
         self._container = container
         self._reader: FieldReader
         if self.version == "0.1":
@@ -60,7 +61,7 @@ class LanceFile:
         message = container.descriptor.schema or SchemaMessage()
         self.fields = tuple(f for f in message.fields if f.id not in HIDDEN)
         self.metadata = dict(message.metadata)
-        self.num_rows = container.descriptor.length
+        self.num_rows = container.descriptor.length if rows is None else rows
         self.nodes = tree(self.fields, where=self.uri)
         every = self.version == "2.0"  # a column for each field, else one for each leaf
         if columns is None:
@@ -70,7 +71,15 @@ class LanceFile:
         self._reader = reader(container, columns, self.num_rows)
 
     @classmethod
-    def open(cls, files: Files, uri: str, size: int | None = None, *, columns: Mapping[int, int] | None = None) -> Self:
+    def open(
+        cls,
+        files: Files,
+        uri: str,
+        size: int | None = None,
+        *,
+        columns: Mapping[int, int] | None = None,
+        rows: int | None = None,
+    ) -> Self:
         """Open with `files.open_input(uri)`; a known `size` saves a request.
 
         Raises CorruptTableError, UnsupportedFeatureError (an unknown version), and the errors of the store.
@@ -78,7 +87,7 @@ class LanceFile:
         file = files.open_input(uri)
         try:
             with naming(uri, "the container"):
-                return cls(Source(file, uri, size), columns)
+                return cls(Source(file, uri, size), columns, rows)
         except BaseException:
             file.close()
             raise

@@ -16,6 +16,7 @@ from boathouse.lance.indices import contents
 from boathouse.lance.indices.stored import indexable
 from boathouse.lance.manifests.features import has_stable_row_ids
 from boathouse.lance.manifests.indices import IndexMetadata, IndexSection, ZoneMapDetails
+from boathouse.lance.manifests.overlays import stale
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.edits import SetIndex
 from boathouse.table.features import WantedIndex
@@ -53,8 +54,7 @@ class LanceIndices:
             parts.setdefault(index.name, []).append(index)
         rows = []
         for name, found in parts.items():
-            bitmaps = [deserialize32(i.fragment_bitmap) for i in found if i.fragment_bitmap is not None]
-            covered = live.intersection(*[{id for b in bitmaps for id in b.positions().tolist()}])
+            covered = live.intersection(id for index in found for id in self._covered(index))
             rows.append(
                 {
                     "name": name,
@@ -69,8 +69,8 @@ class LanceIndices:
     def covering(self, units: pa.Table) -> Sequence[frozenset[bytes]]:
         covered: dict[int, set[bytes]] = {}
         for index in self._indices():
-            if index.fragment_bitmap is not None and index.id is not None:
-                for fragment in deserialize32(index.fragment_bitmap).positions().tolist():
+            if index.id is not None:
+                for fragment in self._covered(index):
                     covered.setdefault(fragment, set()).add(index.id.uuid)
         return [frozenset(covered.get(id, ())) for id in units.column("unit").to_pylist()]
 
@@ -116,6 +116,14 @@ class LanceIndices:
             content = make(values, ids[0] if ids else units << 32 | positions)
         covered = tuple(f.id for f in snapshot.manifest.fragments)
         return SetIndex(wanted.name, wanted.column, wanted.kind, covered, content)
+
+    def _covered(self, index: IndexMetadata) -> frozenset[int]:
+        """The fragments of all of whose rows it has the values; of some it had them, before an overlay came."""
+        if index.fragment_bitmap is None:
+            return frozenset()
+        where = self.snapshot.location.uri
+        covered = frozenset(deserialize32(index.fragment_bitmap, where=where).positions().tolist())
+        return covered - stale(self.snapshot.manifest, index, where).keys()
 
     def _indices(self) -> tuple[IndexMetadata, ...]:
         section = self.snapshot.document.index

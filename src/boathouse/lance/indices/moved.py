@@ -4,12 +4,13 @@ Those of stable row ids stay as they are, and cover the fragments that are gone 
 ids that it finds are still rows of the table, where it otherwise gives back fewer of the nearest rows than there are,
 as after its own compactions. Of those of addresses the files are written again, under a new id, with the
 addresses that the rows have now: B-trees, bitmaps, zone maps and Bloom filters. Any other index stays, and covers what
-is left of its fragments: rows in others are searched without it.
+is left of its fragments: rows in others are searched without it. So are the rows of fragments of which an index
+has values from before an overlay.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -29,6 +30,7 @@ from boathouse.lance.indices.written import put_files
 from boathouse.lance.manifests.features import has_stable_row_ids
 from boathouse.lance.manifests.indices import INDICES, IndexId, IndexMetadata, IndexSection
 from boathouse.lance.manifests.messages import RewrittenIndex
+from boathouse.lance.manifests.overlays import stale
 from boathouse.lance.operations.build import Build
 from boathouse.lance.paths import base_uri
 from boathouse.storage import join
@@ -64,7 +66,7 @@ def moved_indices(build: Build, moves: Moves) -> MovedIndices:
     rewritten: list[RewrittenIndex] = []
     side: list[str] = []
     for index in section.indices:
-        made, uris = _moved(build, index, moves)
+        made, uris = _moved(build, _without_stale(build, index, moves.removed), moves)
         found.append(made)
         side += uris
         if made.id != index.id:
@@ -78,6 +80,26 @@ def moved_indices(build: Build, moves: Moves) -> MovedIndices:
     return MovedIndices(
         replace(section, indices=tuple(found)).encode() if changed else data, tuple(rewritten), tuple(side)
     )
+
+
+def left_indices(build: Build, removed: Collection[int]) -> bytes | None:
+    """The index section of the head after fragments went, of which it is not known where their rows are now."""
+    assert build.head is not None
+    data = build.head.document.index
+    if data is None or not any(f.overlays for f in build.base.fragments if f.id in removed):
+        return data
+    section = IndexSection.decode(data, where=build.root)
+    return replace(section, indices=tuple(_without_stale(build, i, removed) for i in section.indices)).encode()
+
+
+def _without_stale(build: Build, index: IndexMetadata, removed: Collection[int]) -> IndexMetadata:
+    """The index without those of the fragments of which it has values that overlays replaced: these go with their
+    fragments, and nothing would say any more that it has others."""
+    gone = stale(build.base, index, build.root).keys() & set(removed)
+    if not gone or index.fragment_bitmap is None:
+        return index
+    covered = set(deserialize32(index.fragment_bitmap, where=build.root).positions().tolist()) - gone
+    return replace(index, fragment_bitmap=serialize32(Bitmap.of(sorted(covered))))
 
 
 def _moved(build: Build, index: IndexMetadata, moves: Moves) -> tuple[IndexMetadata, Sequence[str]]:

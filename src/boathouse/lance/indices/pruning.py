@@ -17,9 +17,10 @@ from boathouse.errors import BoathouseError
 from boathouse.expr.tree import Expr, all_of, conjuncts
 from boathouse.expr.tree import columns as columns_of
 from boathouse.lance.indices import lookup
-from boathouse.lance.indices.row_ranges import NOTHING, Ranges, both, of_positions
+from boathouse.lance.indices.row_ranges import NOTHING, Ranges, both, merged, of_positions
 from boathouse.lance.indices.stored import BITMAP, BTREE, VERSIONS, ZONE_MAP, StoredIndex, usable
 from boathouse.lance.manifests.features import has_stable_row_ids
+from boathouse.lance.manifests.overlays import stale
 from boathouse.lance.places import LancePlaces
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.features.random_access import Numbers
@@ -47,8 +48,6 @@ def candidates(snapshot: LanceSnapshot, where: Expr, rows: Mapping[int, int]) ->
     asked = _by_column(where)
     fragments = snapshot.manifest.fragments
     if not asked or len(rows) < len(fragments):  # two fragments have the same id
-        return found
-    if any(f.overlays for f in fragments):  # values that are newer than an index
         return found
     try:
         indices = list(usable(snapshot))
@@ -84,20 +83,34 @@ def _best_first(indices: Sequence[StoredIndex], column: str) -> Iterator[StoredI
 def _answer(
     snapshot: LanceSnapshot, index: StoredIndex, condition: Expr, rows: Mapping[int, int]
 ) -> dict[int, Ranges] | None:
-    """The rows of the covered fragments; None if the index is left aside."""
-    addresses = index.of_addresses or not has_stable_row_ids(snapshot.manifest)
+    """The rows of the covered fragments, and those that have other values than the index; None if it is left aside."""
     try:
-        if index.kind == BTREE:
-            ids = lookup.btree(index, condition)
-        elif index.kind == BITMAP:
-            ids = lookup.bitmap(index, condition, addresses)
-        elif index.kind == ZONE_MAP:
-            return lookup.zones(index, condition, rows)
-        else:
-            return lookup.filters(index, condition, rows)
-        return None if ids is None else _placed(snapshot, index, ids, addresses)
+        found = _told(snapshot, index, condition, rows)
+        if found is None:
+            return None
+        for id, newer in stale(snapshot.manifest, index.message, snapshot.location.uri).items():
+            if id in found:
+                others = of_positions(newer.within(0, rows[id]).astype(np.int64))
+                found[id] = merged(np.concatenate([found[id], others]))
+        return found
     except _DAMAGED:
         return None
+
+
+def _told(
+    snapshot: LanceSnapshot, index: StoredIndex, condition: Expr, rows: Mapping[int, int]
+) -> dict[int, Ranges] | None:
+    """The rows that satisfy the condition by the values of the index."""
+    addresses = index.of_addresses or not has_stable_row_ids(snapshot.manifest)
+    if index.kind == BTREE:
+        ids = lookup.btree(index, condition)
+    elif index.kind == BITMAP:
+        ids = lookup.bitmap(index, condition, addresses)
+    elif index.kind == ZONE_MAP:
+        return lookup.zones(index, condition, rows)
+    else:
+        return lookup.filters(index, condition, rows)
+    return None if ids is None else _placed(snapshot, index, ids, addresses)
 
 
 def _placed(snapshot: LanceSnapshot, index: StoredIndex, ids: Numbers, addresses: bool) -> dict[int, Ranges]:

@@ -17,6 +17,7 @@ STABLE_ROW_IDS: Final = 2
 CONFIG: Final = 8
 BASE_PATHS: Final = 16
 NO_TRANSACTION_FILE: Final = 32
+OVERLAYS: Final = 64
 MIXED_VERSIONS: Final = 256
 FRAGMENT_REUSE: Final = 1024
 SPILLED_LINEAGE: Final = 2048
@@ -28,7 +29,7 @@ NAMES: Final = {
     CONFIG: "table config",
     BASE_PATHS: "base paths",
     NO_TRANSACTION_FILE: "no transaction file",
-    64: "data overlay files",
+    OVERLAYS: "data overlay files",
     128: "covering indices",
     MIXED_VERSIONS: "mixed data file versions",
     512: "reserved",
@@ -37,7 +38,7 @@ NAMES: Final = {
 }
 READ: Final = 1 | 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048
 """Bits that a table may have to be read here."""
-WRITE: Final = 1 | 2 | 4 | 8 | 16 | 32 | 128 | 256 | 1024 | 2048
+WRITE: Final = 1 | 2 | 4 | 8 | 16 | 32 | 64 | 128 | 256 | 1024 | 2048
 """Bits that a table may have to be written here."""
 
 
@@ -52,11 +53,12 @@ def check_writable(manifest: Manifest, where: str) -> None:
 
 
 def flags_of(manifest: Manifest) -> tuple[int, int]:
-    """(reader, writer) flags of a manifest to be committed: 1, 8 and 2048 by content, all others unchanged."""
+    """(reader, writer) flags of a manifest to be committed: 1, 8, 64 and 2048 by content, all others unchanged."""
     used = DELETION_FILES if any(f.deletion_file is not None for f in manifest.fragments) else 0
     used |= SPILLED_LINEAGE if any(f.has_lineage_columns for f in manifest.fragments) else 0
+    used |= OVERLAYS if any(f.overlays for f in manifest.fragments) else 0
     config = CONFIG if manifest.config else 0
-    kept = ~(DELETION_FILES | CONFIG | SPILLED_LINEAGE)
+    kept = ~(DELETION_FILES | CONFIG | OVERLAYS | SPILLED_LINEAGE)
     reader = manifest.reader_feature_flags & kept | used
     return reader, manifest.writer_feature_flags & kept | used | config
 

@@ -313,6 +313,19 @@ class DataReplacement(Message):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DataOverlayGroup(Message):
+    fragment_id: int = scalar(1, "uint64")
+    overlays: tuple[DataOverlayFile, ...] = repeated(2, DataOverlayFile)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOverlay(Message):
+    """Overlays that fragments got after those that they had."""
+
+    groups: tuple[DataOverlayGroup, ...] = repeated(1, DataOverlayGroup)
+
+
+@dataclass(frozen=True, kw_only=True)
 class CreateIndex(Message):
     new_indices: tuple[IndexMetadata, ...] = repeated(1, IndexMetadata)
     removed_indices: tuple[IndexMetadata, ...] = repeated(2, IndexMetadata)
@@ -342,6 +355,7 @@ OPERATIONS = (
     "data_replacement",
     "clone",
     "update_bases",
+    "data_overlay",
 )
 """The known operations, by the names of their fields in Transaction."""
 
@@ -368,6 +382,7 @@ class Transaction(Message):
     data_replacement: DataReplacement | None = nested(111, DataReplacement, oneof="operation")
     clone: Clone | None = nested(113, Clone, oneof="operation")
     update_bases: Message | None = nested(114, Message, oneof="operation")
+    data_overlay: DataOverlay | None = nested(115, DataOverlay, oneof="operation")
 
     @property
     def operation(self) -> str | None:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from boathouse.lance.lineage.stored import inlined
 from boathouse.lance.manifests.features import BASE_PATHS
 from boathouse.lance.manifests.indices import IndexSection
-from boathouse.lance.manifests.messages import BasePath, Clone, DataFragment
+from boathouse.lance.manifests.messages import BasePath, Clone, DataFile, DataFragment, DataOverlayFile
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
 from boathouse.lance.operations.build import Build, Built
 from boathouse.lance.paths import base_root
@@ -83,11 +83,18 @@ def _spelt(uri: str) -> str:
 
 def _based(fragment: DataFragment, base: int) -> DataFragment:
     """The fragment in a table elsewhere: what was below the root is below a base path."""
-    files = tuple(f if f.base_id is not None else replace(f, base_id=base) for f in fragment.files)
+
+    def file(found: DataFile) -> DataFile:
+        return found if found.base_id is not None else replace(found, base_id=base)
+
+    def overlay(found: DataOverlayFile) -> DataOverlayFile:
+        return found if found.data_file is None else replace(found, data_file=file(found.data_file))
+
     deletion = fragment.deletion_file
     if deletion is not None and deletion.base_id is None:
         deletion = replace(deletion, base_id=base)
-    return replace(fragment, files=files, deletion_file=deletion)
+    files, overlays = tuple(map(file, fragment.files)), tuple(map(overlay, fragment.overlays))
+    return replace(fragment, files=files, overlays=overlays, deletion_file=deletion)
 
 
 def _based_indices(section: bytes | None, base: int, where: str) -> bytes | None:

@@ -12,13 +12,14 @@ from boathouse.lance.file.fields import TOMBSTONE, Field
 from boathouse.lance.lineage.sequences import one_version
 from boathouse.lance.manifests.features import has_stable_row_ids
 from boathouse.lance.manifests.messages import DataFile, DataFragment
+from boathouse.lance.manifests.overlays import without_fields
 from boathouse.lance.operations.build import Build
 from boathouse.table.edits import AddColumnFiles
 
 
 def with_column_files(build: Build, fields: Sequence[Field]) -> tuple[DataFragment, ...]:
-    """The head's fragments with the files of columns that the change adds, in place of those that have the same fields.
-    With stable row ids their rows count as changed by this commit, as pylance has it.
+    """The head's fragments with the files of columns that the change adds, in place of those that have the same fields,
+    overlays too.    With stable row ids their rows count as changed by this commit, as pylance has it.
 
     Raises InvalidArgumentError if a fragment has none, or one with another number of rows.
     """
@@ -41,7 +42,8 @@ def _with_file(build: Build, fragment: DataFragment, made: DataFragment | None) 
         )
     new = {id for file in made.files for id in file.fields}
     files = (_without(file, new) for file in fragment.files)
-    fragment = replace(fragment, files=(*files, *made.files), physical_rows=rows)
+    overlays = without_fields(fragment.overlays, new)
+    fragment = replace(fragment, files=(*files, *made.files), physical_rows=rows, overlays=overlays)
     if not has_stable_row_ids(build.base):
         return fragment
     since = one_version(build.base.version + 1, rows)

@@ -14,7 +14,11 @@ from boathouse.lance.operations.config import UpdateConfigOperation
 from boathouse.lance.operations.data_replacement import DataReplacementOperation
 from boathouse.lance.operations.delete import DeleteOperation
 from boathouse.lance.operations.indices import CreateIndexOperation
-from boathouse.lance.operations.others import ReserveFragmentsOperation, UpdateBasesOperation
+from boathouse.lance.operations.others import (
+    DataOverlayOperation,
+    ReserveFragmentsOperation,
+    UpdateBasesOperation,
+)
 from boathouse.lance.operations.overwrite import CreateOperation, OverwriteOperation
 from boathouse.lance.operations.project import ProjectOperation
 from boathouse.lance.operations.restore import RestoreOperation
@@ -30,7 +34,7 @@ _OURS: Final[tuple[OurOperation, ...]] = (
     UpdateConfigOperation(), CLONE,
 )  # fmt: skip
 """In this order: a change that keeps the rows is one of indices, or a rewrite, whatever its edits."""
-_OTHERS: Final[tuple[Operation, ...]] = (ReserveFragmentsOperation(), UpdateBasesOperation())
+_OTHERS: Final[tuple[Operation, ...]] = (ReserveFragmentsOperation(), UpdateBasesOperation(), DataOverlayOperation())
 _BY_NAME: Final = {operation.name: operation for operation in (*_OURS, *_OTHERS)}
 
 

@@ -10,6 +10,7 @@ from boathouse.lance.file.fields import Field
 from boathouse.lance.manifests.file import ManifestFile
 from boathouse.lance.manifests.indices import IndexSection
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Project
+from boathouse.lance.manifests.overlays import of_fields
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, kinds_of
 from boathouse.lance.operations.build import Build, Built
 from boathouse.table.change import Change
@@ -46,7 +47,7 @@ def tightens(change: Change) -> bool:
 
 
 def projected_fragments(manifest: Manifest, fields: Sequence[Field]) -> Manifest:
-    """The manifest without data files that hold none of these fields."""
+    """The manifest without data files and overlays that hold none of these fields."""
     return replace(manifest, fragments=tuple(_projected(f, fields) for f in manifest.fragments))
 
 
@@ -56,12 +57,15 @@ def without_lost_indices(document: ManifestFile, where: str) -> ManifestFile:
 
 
 def _projected(fragment: DataFragment, fields: Sequence[Field]) -> DataFragment:
-    """The fragment without data files that hold none of the fields, nor the ids of rows; one file stays, which knows
-    how many rows there are."""
+    """The fragment without data files and overlays that hold none of the fields, nor the ids of rows; one data file
+    stays, which knows how many rows there are."""
     ids = {f.id for f in fields}
     kept = tuple(f for f in fragment.files if any(id in ids or id < -2 for id in f.fields))
     kept = kept or fragment.files[:1]
-    return fragment if len(kept) == len(fragment.files) else replace(fragment, files=kept)
+    overlays = of_fields(fragment.overlays, ids)
+    if len(kept) == len(fragment.files) and overlays is fragment.overlays:
+        return fragment
+    return replace(fragment, files=kept, overlays=overlays)
 
 
 def _kept_indices(section: bytes | None, fields: Sequence[Field], where: str) -> bytes | None:

@@ -88,6 +88,8 @@ def _messages(units: pa.Table) -> pa.Array:
 def _needed(snapshot: LanceSnapshot) -> tuple[str, ...]:
     """Every file of the version: what another version shares with it may have been removed too."""
     manifest, root = snapshot.manifest, snapshot.location.uri
-    found = [data_uri(manifest, file, root) for fragment in manifest.fragments for file in fragment.files]
+    overlays = (o.data_file for fragment in manifest.fragments for o in fragment.overlays)
+    files = (*(f for fragment in manifest.fragments for f in fragment.files), *(f for f in overlays if f is not None))
+    found = [data_uri(manifest, file, root) for file in files]
     deletions = (deletion_file_uri(manifest, fragment, root) for fragment in manifest.fragments)
     return (*found, *(uri for uri in deletions if uri is not None))

@@ -49,12 +49,16 @@ class RewriteOperation(OurOperation):
         new = build.numbered(build.new_files(base.fields), lost=removed, moved=True)
         group = RewriteGroup(old_fragments=old, new_fragments=new.fragments)
         manifest = build.with_fragments(kept, new)
-        places = [raw for raw in build.places() if raw is not None]
-        if build.base_document.index is None or len(places) < len(new.fragments):
+        if build.base_document.index is None:
             return build.built(manifest, rewrite=Rewrite(groups=(group,)))
-        from boathouse.lance.indices.moved import moved_indices  # noqa: PLC0415  # it loads what reads and writes rows
+        # It loads what reads and writes rows.
+        from boathouse.lance.indices.moved import left_indices, moved_indices  # noqa: PLC0415
         from boathouse.lance.indices.moves import Moves  # noqa: PLC0415
 
+        places = [raw for raw in build.places() if raw is not None]
+        if len(places) < len(new.fragments):
+            document = replace(build.base_document, manifest=manifest, index=left_indices(build, removed))
+            return Built(document, {"rewrite": Rewrite(groups=(group,))})
         moved = moved_indices(build, Moves.of(new.fragments, places, frozenset(removed)))
         rewrite = Rewrite(groups=(group,), rewritten_indices=moved.rewritten)
         document = replace(build.base_document, manifest=manifest, index=moved.section)
