@@ -16,6 +16,8 @@ from boathouse.lance.manifests.messages import (
     Clone,
     CreateIndex,
     DataFragment,
+    DataOverlay,
+    DataOverlayGroup,
     DataReplacement,
     DataReplacementGroup,
     Delete,
@@ -69,6 +71,7 @@ def touching(id: int) -> dict[str, Message]:
         "data_replacement": DataReplacement(replacements=(DataReplacementGroup(fragment_id=id),)),
         "clone": Clone(),
         "update_bases": Message(),
+        "data_overlay": DataOverlay(groups=(DataOverlayGroup(fragment_id=id),)),
     }
 
 
@@ -77,10 +80,10 @@ VERDICTS = {
     # our change: (stops, replans) where fragment 0 is ours and theirs, the schema as it was
     "append": ({"overwrite", "restore", "clone"}, set()),
     "overwrite": ({"clone"}, {"overwrite"}),
-    "delete": ({"overwrite", "restore", "clone"}, {"rewrite", "update", "data_replacement", "merge"}),
+    "delete": ({"overwrite", "restore", "clone"}, {"rewrite", "update", "data_replacement", "data_overlay", "merge"}),
     "update": (
         {"overwrite", "restore", "clone"},
-        {"delete", "rewrite", "update", "data_replacement", "merge", "project"},
+        {"delete", "rewrite", "update", "data_replacement", "data_overlay", "merge", "project"},
     ),
     "config": (set(), set()),
     "add-column": ({"overwrite", "restore", "clone"}, set()),
@@ -123,7 +126,7 @@ def test_the_matrix(changes, kind, operation):
 
 
 @pytest.mark.parametrize("kind", ["delete", "update"])
-@pytest.mark.parametrize("operation", ["delete", "update", "rewrite", "data_replacement"])
+@pytest.mark.parametrize("operation", ["delete", "update", "rewrite", "data_replacement", "data_overlay"])
 def test_other_fragments_do_not_conflict(changes, kind, operation):
     assert verdict(changes[kind], Transaction(**{operation: touching(ELSEWHERE)[operation]})) == Rebase()
 

@@ -219,6 +219,22 @@ def test_old_versions_expire(table):
     assert named.isdisjoint(table.files()) and both(table.uri) == EXPECTED[:-1]
 
 
+@pytest.mark.spark
+def test_on_spark(table, spark):
+    """Executors read them."""
+    t = bh.open(table.uri, spark=spark)
+    t.update({"b": "a + b"}, where="a = 101 OR s = 'z'")
+    expected = [{**r, "b": r["b"] + r["a"] if r["b"] in (101, 107) else r["b"]} for r in EXPECTED]
+    expected.sort(key=lambda r: r["b"])
+    assert both(table.uri) == expected
+    assert sorted((r.asDict() for r in t.to_spark(spark).collect()), key=lambda r: r["b"]) == expected
+    t.add_columns({"a": "a * 2"}, replace=True)
+    expected = [{**r, "a": r["a"] * 2} for r in expected]
+    assert both(table.uri) == expected and fields_of_overlays(table)[:2] == [[], [(-2, 1)]]
+    t.optimize()
+    assert both(table.uri) == expected and not any(fields_of_overlays(table))
+
+
 # -- indices -----------------------------------------------------------------------------------------------------------
 
 
