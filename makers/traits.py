@@ -181,7 +181,7 @@ TRAITS: Final = {
             format="lance",
             offers=OF_STORED
             | {f.Blobs, f.Clonable, f.ColumnFiles, f.Expiry, f.Orphans, f.RandomAccess, f.Refs, f.Restorable}
-            | {f.Indices, f.VersionFiles},
+            | {f.Indices, f.VectorIndices, f.VersionFiles},
             document=".manifest",
             data_folder="data",
             data_suffix=".lance",

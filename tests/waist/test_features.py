@@ -31,6 +31,7 @@ PARTS = {
     features.Rewritable,
     features.RewrittenPaths,
     features.Step,
+    features.VectorIndex,
     features.WantedIndex,
 }
 """What features give."""

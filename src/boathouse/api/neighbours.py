@@ -11,6 +11,7 @@ import pyarrow as pa
 from boathouse.arrow.schema import to_arrow_type
 from boathouse.compute.distances import METRICS, is_vector
 from boathouse.errors import InvalidArgumentError
+from boathouse.ops.indexed_neighbours import Probes
 from boathouse.ops.tasks.nearest import Query
 from boathouse.types import Schema
 
@@ -31,6 +32,16 @@ def asked(schema: Schema, column: str, query: Any, k: int, metric: str) -> tuple
     if metric == "hamming" and type.value_type != pa.uint8():
         raise InvalidArgumentError(f"hamming compares bits of uint8, and `{field.name}` is of {field.type}")
     return field.name, Query(_vector(query, type, metric), metric, k)
+
+
+def probing(nprobes: int | None, refine_factor: int | None) -> Probes | None:
+    """How much of an index is looked at; None: every vector is compared. Raises InvalidArgumentError."""
+    for name, value in (("nprobes", nprobes), ("refine_factor", refine_factor)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise InvalidArgumentError(f"{name}={value!r} is not a number from 1 on", advice="pass for example 10")
+    if nprobes is None and refine_factor is not None:
+        raise InvalidArgumentError("refine_factor= without nprobes=", advice="pass nprobes=, or compare every vector")
+    return None if nprobes is None else Probes(nprobes, refine_factor or 1)
 
 
 def _vector(query: Any, type: pa.DataType, metric: str) -> npt.NDArray[Any]:

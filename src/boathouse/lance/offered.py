@@ -23,6 +23,7 @@ Offered = (
     | features.RandomAccess
     | features.Refs
     | features.Restorable
+    | features.VectorIndices
     | features.VersionFiles
 )
 """The features of a version of a table."""
@@ -87,4 +88,8 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
             from boathouse.lance.operations.restore import LanceRestore
 
             found = LanceRestore(table)
+        case features.VectorIndices:
+            from boathouse.lance.indices.neighbours import LanceVectorIndices
+
+            found = LanceVectorIndices(table)
     return cast("Feature | None", found)

@@ -33,6 +33,7 @@ from boathouse.table.features.restore import Restorable
 from boathouse.table.features.retention import LiveFiles, Retention
 from boathouse.table.features.rewritable_deletes import Rewritable, RewritableDeletes
 from boathouse.table.features.staging import Staging
+from boathouse.table.features.vector_indices import VectorIndex, VectorIndices
 
 __all__ = [
     "PROVIDER",
@@ -80,6 +81,8 @@ __all__ = [
     "RewrittenPaths",
     "Staging",
     "Step",
+    "VectorIndex",
+    "VectorIndices",
     "VersionFiles",
     "WantedIndex",
     "not_offered",
