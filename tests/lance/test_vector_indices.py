@@ -91,9 +91,11 @@ def test_rows_are_those_of_pylance(kit, asked, kind, metric, stable):
                 assert sorted(rows) == sorted(expected)
             ours += len(set(rows) & set(best["id"].to_pylist()))
             theirs += len(set(expected) & set(best["id"].to_pylist()))
-            assert found["_distance"].to_pylist() == [real[i] for i in rows] == sorted(real[i] for i in rows)
+            far = found["_distance"].to_pylist()
+            assert far == sorted(far)  # the product of a vector is rounded otherwise beside others
+            np.testing.assert_allclose(far, [real[i] for i in rows], rtol=1e-5, atol=1e-5)
         if "flat" in kind:
-            assert found.select(["id", "_distance"]) == best
+            assert sorted(rows) == sorted(best["id"].to_pylist())
     assert ours >= theirs - 9, "a row in ten"
     assert len(asked) == 9 and 0 < min(asked) < max(asked) < 1800
 
