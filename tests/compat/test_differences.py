@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark")
@@ -202,12 +203,14 @@ def _(c):
 
 @holds("`delta.exceptions.ConcurrentAppendException` and its sisters")
 def _(c):
-    seen = bh.open(c.path)
-    DeltaTable.forPath(c.spark, c.path).delete()
-    bh.open(c.path).set_properties({"delta.appendOnly": "true"})
-    with pytest.raises((errors.CommitConflictError, errors.ConstraintViolationError)):
-        seen.delete("id = 1")
-    assert issubclass(errors.CommitConflictError, errors.BoathouseError)
+    schema = pa.schema([("id", pa.int64()), ("city", pa.string())])
+
+    def batches():
+        bh.open(c.path).add_column("later", "int")  # meanwhile, and the rows can be read only once
+        yield pa.record_batch([[5], ["x"]], schema=schema)
+
+    with pytest.raises(errors.CommitConflictError, match="metadata-changed"):
+        bh.open(c.path).append(pa.RecordBatchReader.from_batches(schema, batches()))
 
 
 # ---- what is refused
