@@ -75,6 +75,27 @@ def taken(items: str, vec: str) -> list[tuple[str, Runners, str]]:
     ]  # fmt: skip
 
 
+def searched() -> list[tuple[str, Runners, str]]:
+    """The 10 nearest of 500,000 vectors, by every vector and by an index of pylance, which is made once."""
+    path = table("vectors-indexed", vectors)
+    if not lance.dataset(path).list_indices():
+        lance.dataset(path).create_index("v", "IVF_PQ", num_partitions=256, num_sub_vectors=16)
+    query = np.random.default_rng(3).random(128, dtype=np.float32)
+    asked = {"column": "v", "q": query, "k": 10}
+
+    def theirs(d: lance.LanceDataset, **more: object) -> object:
+        return d.to_table(columns=["id", "_distance"], nearest={**asked, **more})
+
+    return [
+        ("nearest 10 of 500,000 vectors, every vector", pair(
+            path, lambda d: theirs(d, use_index=False),
+            lambda t: t.nearest("v", query, 10, columns=["id"])), "reported"),
+        ("nearest 10 of 500,000 vectors, IVF_PQ, 20 of 256 partitions", pair(
+            path, lambda d: theirs(d, nprobes=20, refine_factor=10),
+            lambda t: t.nearest("v", query, 10, columns=["id"], nprobes=20, refine_factor=10)), "reported"),
+    ]  # fmt: skip
+
+
 def scanned(items: str, vec: str) -> list[tuple[str, Runners, str]]:
     def scan(path: str, columns: list[str] | None, where: str | None = None, theirs: str | None = None) -> Runners:
         return pair(
@@ -148,7 +169,7 @@ def main() -> None:
         return
     items, vec = table("lineitem", lambda: pq.read_table(lineitem())), table("vectors", vectors)
     cases: list[Case] = []
-    for title, runners, target in (*taken(items, vec), *scanned(items, vec), *written()):
+    for title, runners, target in (*taken(items, vec), *searched(), *scanned(items, vec), *written()):
         if all(word in title for word in wanted):
             cases.append(alternate(title, runners, "boathouse", rounds=5, warm=2, target=target))
     if not wanted:
