@@ -127,9 +127,9 @@ class Taking:
         and those that do not satisfy `where`, so fewer than `k` may remain; of rows as far the first ones of a scan are
         taken. `columns` are those of `scan`, all by default. With a Spark session vectors are compared by executors.
 
-        With `nprobes` most of the nearest are found, and maybe not all, faster where there are many: of an IVF index of pylance on the
-        column, of the same metric, only so many partitions are looked at, those whose centroids are nearest. The rows
-        in them that it thinks nearest, `refine_factor` (1) times `k`, are compared by their own vectors, so that
+        With `nprobes` most of the nearest are found, maybe not all, and faster where there are many: of an IVF index of
+        pylance on the column, of the same metric, only so many partitions are looked at, those whose centroids are
+        nearest. The rows in them that it thinks nearest, `refine_factor` (1) times `k`, are compared by their own vectors, so that
         distances are the real ones; more of them help where it has codes instead of vectors (IVF_PQ, IVF_SQ). Rows that
         it does not have are compared as without it, and all are if there is no such index, or none that is read.
 
