@@ -129,9 +129,10 @@ class Taking:
 
         With `nprobes` most of the nearest are found, maybe not all, and faster where there are many: of an IVF index of
         pylance on the column, of the same metric, only so many partitions are looked at, those whose centroids are
-        nearest. The rows in them that it thinks nearest, `refine_factor` (1) times `k`, are compared by their own vectors, so that
-        distances are the real ones; more of them help where it has codes instead of vectors (IVF_PQ, IVF_SQ). Rows that
-        it does not have are compared as without it, and all are if there is no such index, or none that is read.
+        nearest. The rows in them that it thinks nearest, `refine_factor` (1) times `k`, are compared by their own
+        vectors, so that distances are the real ones; more of them help where it has codes instead of vectors (IVF_PQ,
+        IVF_SQ). Rows that it does not have are compared as without it, and all are if there is no such index, or none
+        that is read.
 
         Raises InvalidArgumentError for a column without vectors, a query of another length, and rows that already have
         a column `_distance`, ColumnNotFoundError, ExpressionError, EvaluationError, UnsupportedFeatureError for other
