@@ -228,8 +228,8 @@ def test_other_formats_refuse_by_name(tmp_path, format):
     t = bh.create(str(tmp_path / "t"), SCHEMA, format=format)
     for act in (
         lambda: t.partition_by("city"), lambda: t.sort_by("city"), lambda: t.set_identifiers("id"),
-        lambda: t.add_column("c", "int", default=1), lambda: t.add_column("c", "int", comment="c"),
-        lambda: t.add_column("c", "int", after="id"), lambda: t.set_default("id", 1),
+        lambda: t.add_column("c", "int", default=1),
+        *([lambda: t.add_column("c", "int", after="id"), lambda: t.set_default("id", 1)] if format == "lance" else []),
         *([lambda: t.move_column("city")] if format == "lance" else []),
     ):  # fmt: skip
         with pytest.raises(UnsupportedFeatureError, match="not offered"):
