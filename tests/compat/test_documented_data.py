@@ -226,6 +226,13 @@ def test_streams_begin_where_they_are_told_and_pass_over_deletes(spark, path, tm
 # ---- when the format is there
 
 
+def missing() -> AnalysisException:
+    """As the JVM raises it, whose conditions PySpark's own list does not have."""
+    error = AnalysisException("[DATA_SOURCE_NOT_FOUND] delta")
+    error._errorClass = "DATA_SOURCE_NOT_FOUND"
+    return error
+
+
 def test_the_format_is_offered_once_and_not_beside_another(spark, monkeypatch):
     class Session:
         """Knows a source of that name, or fails in a way that says so."""
@@ -246,7 +253,7 @@ def test_the_format_is_offered_once_and_not_beside_another(spark, monkeypatch):
         def register(self, source):
             self.registered.append(source.name())
 
-    plain = Session(AnalysisException(errorClass="DATA_SOURCE_NOT_FOUND", messageParameters={"provider": "delta"}))
+    plain = Session(missing())
     delta_format.offer_format(plain)
     delta_format.offer_format(plain)
     assert plain.registered == ["delta"]
@@ -254,7 +261,7 @@ def test_the_format_is_offered_once_and_not_beside_another(spark, monkeypatch):
         delta_format.offer_format(other)
         assert other.registered == []
     monkeypatch.setattr(delta_format.SparkSession, "getActiveSession", classmethod(lambda cls: late))
-    late = Session(AnalysisException(errorClass="DATA_SOURCE_NOT_FOUND", messageParameters={"provider": "delta"}))
+    late = Session(missing())
     delta_format.offer_to_active()
     assert late.registered == ["delta"]
 
