@@ -119,12 +119,12 @@ def test_what_ends_a_stream_says_so(streams):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"startingVersion": "first"}, "give a whole number"),
+        ({"startingVersion": "first"}, "Give a whole number"),
         ({"startingVersion": "1", "startingTimestamp": "2026-01-01"}, "exclude each other"),
         ({"maxFilesPerTrigger": "0"}, "at least 1"),
-        ({"maxBytesPerTrigger": "many"}, "give for example"),
+        ({"maxBytesPerTrigger": "many"}, "Give for example"),
         ({"ignoreChanges": "true"}, "the option ignoreChanges is not offered"),
-        ({"readChangeFeed": "yes"}, "give true or false"),
+        ({"readChangeFeed": "yes"}, "Give true or false"),
         ({"readChangeFeed": "true", "versionAsOf": "1"}, "unknown option 'versionasof'"),
     ],
 )
