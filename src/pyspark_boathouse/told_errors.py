@@ -10,6 +10,8 @@ from functools import wraps
 from inspect import isfunction, isgeneratorfunction
 from typing import Any, Final, TypeVar
 
+from pyspark.sql.datasource import DataSourceStreamReader
+
 from boathouse.errors import BoathouseError
 
 T = TypeVar("T")
@@ -18,9 +20,14 @@ _HIDE: Final = "SPARK_HIDE_TRACEBACK"
 
 
 def told_plainly(owner: type[T]) -> type[T]:
-    """The class, of whose own methods the library's errors are told in a line; other errors keep their frames."""
+    """The class, of whose own methods the library's errors are told in a line; other errors keep their frames.
+
+    What makes a reader of streams is left out: PySpark replaces an error there by one of its own, and only frames show
+    what was raised first.
+    """
+    makes = ("streamReader", "__init__") if issubclass(owner, DataSourceStreamReader) else ("streamReader",)
     for name, found in list(vars(owner).items()):
-        if isfunction(found) and (name == "__init__" or not name.startswith("_")):
+        if isfunction(found) and name not in makes and (name == "__init__" or not name.startswith("_")):
             setattr(owner, name, _generator(found) if isgeneratorfunction(found) else _plain()(found))
     return owner
 
