@@ -127,7 +127,7 @@ def test_errors_begin_with_what_is_wrong(spark, path):
             call()
     for file in bh.open(path).files().column("path").to_pylist():
         os.remove(file.removeprefix("file://") if file.startswith("file:") else os.path.join(path, file))
-    with pytest.raises(Exception, match=r"^\s*(An exc.*worker:\s*)?boathouse\.errors\.MissingFileError: version 0"):
+    with pytest.raises(Exception, match=r"^\s*(An exc.*\s+)?boathouse\.errors\.MissingFileError: version 0"):
         load(spark, path).collect()
     with pytest.raises(Exception, match=r"Traceback(?s:.*)ValueError: of the user"):
         frame(spark).select(F.udf(fails)("id")).collect()
