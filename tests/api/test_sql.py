@@ -6,12 +6,12 @@ import datetime as dt
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import functions as F
 
 import boathouse as bh
 from boathouse import errors
 from makers.traits import REAL
 
+F = pytest.importorskip("pyspark.sql.functions")
 pytestmark = pytest.mark.spark
 
 ROWS = pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]})
