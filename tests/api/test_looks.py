@@ -44,6 +44,7 @@ def test_histories(table):
     times = [dt.datetime.fromtimestamp(h.timestamp_ms / 1000, dt.UTC) for h in history]
     found = history.to_arrow()
     assert found["timestamp"].to_pylist() == times
+    pytest.importorskip("pandas")
     assert history.to_pandas()["operation"].tolist() == [h.operation for h in history]
     assert isinstance(history, list) and history[:1] == [history[0]] and table.history(0) == []
     assert repr(table.history(0)).count("\n") == 0 and table.history(0).to_arrow().num_rows == 0

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from boathouse.arrow.schema import to_arrow_type
+from boathouse.arrow.vector import numpy_type
 from boathouse.compute.distances import METRICS, is_vector
 from boathouse.errors import InvalidArgumentError
 from boathouse.ops.indexed_neighbours import Probes
@@ -59,7 +60,7 @@ def _vector(query: Any, type: pa.DataType, metric: str) -> npt.NDArray[Any]:
     if metric != "hamming" and not pa.types.is_floating(type.value_type):
         return given
     with np.errstate(all="ignore"):
-        vector = given.astype(type.value_type.to_pandas_dtype())
+        vector = given.astype(numpy_type(type.value_type))
     if metric == "hamming" and (given != vector).any():
         raise InvalidArgumentError("hamming compares bytes, and the query has other numbers")
     return vector

@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from boathouse.arrow.vector import numpy_type
+
 METRICS: Final = ("l2", "cosine", "dot", "hamming")
 Distances = npt.NDArray[np.float32]
 
@@ -40,7 +42,7 @@ def _values(vectors: pa.FixedSizeListArray) -> npt.NDArray[Any]:
     """A row for each vector, whether it is null or not."""
     size = vectors.type.list_size
     flat = vectors.values.slice(vectors.offset * size, len(vectors) * size)
-    dtype = flat.type.to_pandas_dtype()
+    dtype = numpy_type(flat.type)
     values = np.frombuffer(flat.buffers()[1] or b"", dtype)[flat.offset : flat.offset + len(flat)]
     if flat.null_count:
         values = np.where(np.asarray(flat.is_null()), dtype(0), values)
