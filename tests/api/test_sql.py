@@ -115,6 +115,16 @@ def test_values_are_parameters(spark, path, format):
     assert bh.open(path).count() == 3
 
 
+def test_default_of_a_field_is_not_that_of_a_column_of_its_name(spark, run, tmp_path):
+    t = f"delta.`{tmp_path / 'defaults'}`"
+    run(f"CREATE TABLE {t} (id int, x int DEFAULT 7, s struct<x: int>) USING delta")
+    run(f"INSERT INTO {t} VALUES (1, 1, named_struct('x', 1)), (2, 2, named_struct('x', 2))")
+    run(f"UPDATE {t} SET s.x = DEFAULT, x = DEFAULT WHERE id = 1")
+    changed = "UPDATE SET s.x = DEFAULT, t.x = DEFAULT"
+    run(f"MERGE INTO {t} t USING (SELECT 2 AS id) u ON t.id = u.id WHEN MATCHED THEN {changed}")
+    assert run(f"SELECT id, x, s.x FROM {t}") == [(1, 7, None), (2, 7, None)]
+
+
 def test_tables_by_name(spark, run, orders):
     assert run("SELECT orders.id, name FROM sales.orders WHERE orders.id > 1") == [(2, "b"), (3, "c")]
     assert run("DELETE FROM sales.orders WHERE sales.orders.id = 1 OR orders.id = 2") == [(2,)]

@@ -43,8 +43,8 @@ class Description(Part):
     ) -> WriteResult:
         """Sets the comment of the table (Delta's description), or of a column or struct field; None removes it.
 
-        Raises ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError for that of a
-        Lance table itself, CommitConflictError.
+        Raises ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError for that of a Lance table itself,
+        CommitConflictError.
         """
         write = Commented(text_or_none(comment), text_or_none(column))
         return self._run(LOCAL, write, WriteOptions.of(message, metadata, None, dry_run))

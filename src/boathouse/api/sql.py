@@ -16,11 +16,10 @@ from boathouse.api.engines import session
 from boathouse.api.metastore import full_name
 from boathouse.api.sql_call import call
 from boathouse.api.sql_catalogs import other
-from boathouse.api.sql_defaults import default_of, is_default
+from boathouse.api.sql_defaults import value_of
 from boathouse.api.sql_insert import insert
 from boathouse.api.sql_merge import by_column, merge
 from boathouse.api.sql_tables import Tables
-from boathouse.bits.names import steps
 from boathouse.errors import ExpressionError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.alter_columns import (
     AddedColumns,
@@ -167,7 +166,7 @@ def _update(tables: Tables, s: Update) -> Any:
     where = None if s.where is None else _own(tables, s.where, s.table, s.alias)
     columns = [_own(tables, c, s.table, s.alias) for c, _ in s.values]
     texts = [
-        default_of(table, steps(c)[-1]) if is_default(v) else _own(tables, v, s.table, s.alias)
+        value_of(table, c, v, lambda sql: _own(tables, sql, s.table, s.alias))
         for c, (_, v) in zip(columns, s.values, strict=True)
     ]
     values = by_column(zip(columns, texts, strict=True))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from boathouse.api.table import Table
+from boathouse.bits.names import steps
 from boathouse.errors import SchemaMismatchError
 from boathouse.expr.sql_tokens import Token, is_symbol
 from boathouse.expr.statement_tree import Tokens
@@ -15,9 +16,13 @@ def is_default(value: Sequence[Token]) -> bool:
     return len(value) == 1 and value[0].is_word("DEFAULT")
 
 
-def default_of(table: Table, column: str) -> str:
-    """The SQL text of a column's default."""
-    return _defaults(table).get(column.lower(), "NULL")
+def value_of(table: Table, column: str, value: Tokens, text: Callable[[Tokens], str]) -> str:
+    """The SQL text of a value that is assigned to a column, of DEFAULT that of its default. A field of a struct has
+    none."""
+    if not is_default(value):
+        return text(value)
+    path = steps(column)
+    return _defaults(table).get(path[0].lower(), "NULL") if len(path) == 1 else "NULL"
 
 
 def _defaults(table: Table) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from boathouse.api.delta_frames import counts_frame
 from boathouse.api.session_settings import evolves
-from boathouse.api.sql_defaults import default_of, is_default
+from boathouse.api.sql_defaults import is_default, value_of
 from boathouse.api.sql_tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import steps
@@ -47,10 +47,7 @@ def _values(clause: MergeClause, table: Table, text: Any, target: str) -> dict[s
     inserts = clause.method.startswith("when_not_matched_insert")
     given = [(c, v) for c, v in clause.values if not (inserts and is_default(v))]
     columns = [requalified(text(column), (target,), None) for column, _ in given]
-    values = [v for _, v in given]
-    texts = [
-        default_of(table, steps(c)[-1]) if is_default(v) else text(v) for c, v in zip(columns, values, strict=True)
-    ]
+    texts = [value_of(table, c, v, text) for c, (_, v) in zip(columns, given, strict=True)]
     return by_column(zip(columns, texts, strict=True))
 
 

@@ -158,8 +158,7 @@ class Tables:
         table = self.table(name)
         start = self._version(table, call.start, first=True)
         last = None if call.last is None else self._version(table, call.last, first=False)
-        key = f"{table.uri}\n{table.format}\n{table.version}\nchanges\n{start}\n{last}"
-        view = f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        view = _hashed(table, "changes", str(start), str(last))
         if view not in self._views:
             table.changes(start, last).to_spark(self.spark).createOrReplaceTempView(view)
             self._views.append(view)
@@ -218,8 +217,7 @@ class Tables:
             if found is None:
                 raise
             return None
-        key = f"{table.uri}\n{table.format}\n{table.version}\nmetadata\n{kind}"
-        view = f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        view = _hashed(table, "metadata", kind)
         if view not in self._views:
             table.inspect.to_spark(kind).createOrReplaceTempView(view)
             self._views.append(view)
@@ -229,7 +227,11 @@ class Tables:
 def _name_of(table: Table, where: str | None) -> str:
     """The name of a view of a version, or of its rows for which a condition is true."""
     # A tag has the schema of its version, a branch at the same version that of the table.
-    key = "\n".join((table.uri, table.format, str(table.version), str(where), *table.schema.names))
+    return _hashed(table, str(where), *table.schema.names)
+
+
+def _hashed(table: Table, *what: str) -> str:
+    key = "\n".join((table.uri, table.format, str(table.version), *what))
     return f"boathouse_{hashlib.sha256(key.encode()).hexdigest()[:16]}"
 
 
