@@ -23,7 +23,7 @@ from boathouse.errors import (
     SchemaMismatchError,
     UnsupportedFeatureError,
 )
-from boathouse.lance.blobs import LanceBlobs
+from boathouse.lance.blobs.values import LanceBlobs
 from boathouse.lance.file.schema import BLOB_V2
 from boathouse.lance.file.writer import LanceWriter
 from boathouse.storage import Stores

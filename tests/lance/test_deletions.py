@@ -14,8 +14,8 @@ from pyroaring import BitMap
 from boathouse.bits.inflate import FLOOR, RATIO
 from boathouse.bits.roaring import Bitmap
 from boathouse.errors import CorruptTableError
-from boathouse.lance.deletions import deletion_uri, read_deletions, write_deletions
-from boathouse.lance.ipc import read_integers
+from boathouse.lance.deletions.files import deletion_uri, read_deletions, write_deletions
+from boathouse.lance.deletions.ipc import read_integers
 from boathouse.lance.manifests.messages import DataFragment
 
 from .fuzzing import MEGABYTES, peak_megabytes

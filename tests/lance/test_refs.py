@@ -19,7 +19,7 @@ from boathouse.errors import (
     UnsupportedFeatureError,
     VersionNotFoundError,
 )
-from boathouse.lance.refs import check_name
+from boathouse.lance.refs.files import check_name
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext
 from boathouse.table.features import LiveFiles

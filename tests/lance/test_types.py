@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from boathouse.errors import CorruptTableError, SchemaMismatchError, UnsupportedFeatureError
-from boathouse.lance.jsonb import from_text, to_text
+from boathouse.lance.columns.jsonb import from_text, to_text
 
 TEXTS = [
     '{"a":1,"b":[1,-2,300,-70000,5000000000,1.5,true,false,null,"x\\"é"],"c":{}}',

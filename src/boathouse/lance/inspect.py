@@ -7,7 +7,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from boathouse.lance.named_refs import LanceRefs
+from boathouse.lance.refs.named import LanceRefs
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table.inspection import REFS, CommonTables
 from boathouse.table.snapshot import Snapshot

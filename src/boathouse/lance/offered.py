@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from boathouse.lance.refs import of_main
+from boathouse.lance.refs.files import of_main
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.table import features
 from boathouse.table.snapshot import Feature
@@ -37,7 +37,7 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
     found: Offered | None = None
     match feature:
         case features.Blobs:
-            from boathouse.lance.blobs import LanceBlobs
+            from boathouse.lance.blobs.values import LanceBlobs
 
             found = LanceBlobs(table)
         case features.Clonable:
@@ -45,7 +45,7 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
 
             found = LanceClone(table)
         case features.ColumnFiles:
-            from boathouse.lance.column_files import LanceColumnFiles
+            from boathouse.lance.columns.column_files import LanceColumnFiles
 
             found = LanceColumnFiles(table)
         case features.CommitRecords:
@@ -73,7 +73,7 @@ def offered(table: LanceSnapshot, feature: type[Feature]) -> Feature | None:
 
             found = LanceTables(table)
         case features.Refs:
-            from boathouse.lance.named_refs import LanceRefs
+            from boathouse.lance.refs.named import LanceRefs
 
             found = LanceRefs(table)
         case features.Orphans:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import unquote
 
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.lance.deletions import deletion_uri
+from boathouse.lance.deletions.files import deletion_uri
 from boathouse.lance.manifests.messages import BasePath, DataFile, DataFragment, Manifest
 from boathouse.storage import absolute, join
 from boathouse.storage.external import external

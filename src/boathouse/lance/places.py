@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import CorruptTableError
-from boathouse.lance.deletions import read_deletions
+from boathouse.lance.deletions.files import read_deletions
 from boathouse.lance.fragments import fragment_batches, fragment_counts, part_of
 from boathouse.lance.lineage.stored import Fragment, inlined
 from boathouse.lance.manifests.features import has_stable_row_ids

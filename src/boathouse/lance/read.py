@@ -22,18 +22,18 @@ from boathouse.bits.roaring import EMPTY, Bitmap
 from boathouse.compute.evaluate import mask
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import columns as columns_of
-from boathouse.lance.blob_rows import with_files
+from boathouse.lance.blobs.rows import with_files
+from boathouse.lance.columns.jsonb import to_text
+from boathouse.lance.columns.overlays import Overlays
+from boathouse.lance.columns.split_fields import joined, pruned
 from boathouse.lance.file.columns import naming
 from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import JSON, Node, arrow_type, tree
 from boathouse.lance.indices.row_ranges import Ranges, count, decode, merged, positions_of
-from boathouse.lance.jsonb import to_text
 from boathouse.lance.lineage.stored import FIELD_IDS, Fragment
 from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.options import BFLOAT16, NativeRead
-from boathouse.lance.overlays import Overlays
-from boathouse.lance.split_fields import joined, pruned
 from boathouse.table.metadata_columns import POSITION
 from boathouse.table.reading import UnitRead, read_units
 from boathouse.table.tasks import ReadColumn, ScanTask

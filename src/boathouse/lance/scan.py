@@ -13,7 +13,7 @@ from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
-from boathouse.lance.deletions import read_deletions
+from boathouse.lance.deletions.files import read_deletions
 from boathouse.lance.indices.pruning import candidates
 from boathouse.lance.indices.row_ranges import count, encode
 from boathouse.lance.lineage.stored import inlined

@@ -16,7 +16,7 @@ from boathouse.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from boathouse.lance.deletions import read_deletions
+from boathouse.lance.deletions.files import read_deletions
 from boathouse.lance.fragments import fragment_batches, fragment_counts
 from boathouse.lance.manifests import features
 from boathouse.lance.manifests.check import check
@@ -25,7 +25,7 @@ from boathouse.lance.manifests.messages import DataFragment, Manifest, Transacti
 from boathouse.lance.manifests.names import store_name
 from boathouse.lance.manifests.versions import VersionFile, has_versions, list_versions, missing_version, recent
 from boathouse.lance.paths import data_uri, deletion_root, table_version, transaction_uri
-from boathouse.lance.refs import of_branch, of_main, read_ref
+from boathouse.lance.refs.files import of_branch, of_main, read_ref
 from boathouse.lance.schema import to_schema, with_written_blobs
 from boathouse.storage import Stores
 from boathouse.table.context import TableContext

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from boathouse.bits import system
 from boathouse.errors import BoathouseError, SchemaMismatchError
-from boathouse.lance.blob_writer import BlobWriter
+from boathouse.lance.blobs.writer import BlobWriter
+from boathouse.lance.columns.stored_types import CONVERTED, stored
 from boathouse.lance.file.fields import SchemaMessage
 from boathouse.lance.file.schema import arrow_schema, tree
 from boathouse.lance.file.storable import check_storable
@@ -19,7 +20,6 @@ from boathouse.lance.file.writer import FileSummary, LanceWriter
 from boathouse.lance.lineage.sequences import FIRST_NEW, encode_ids
 from boathouse.lance.options import FIELDS, NO_PARTITION, OUTCOME_NATIVE, VERSION
 from boathouse.lance.read import read
-from boathouse.lance.stored_types import CONVERTED, stored
 from boathouse.storage import join
 from boathouse.table.metadata_columns import POSITION, ROW_ID, UNIT
 from boathouse.table.tasks import WriteContext

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from boathouse.bits.roaring import EMPTY, Bitmap
-from boathouse.lance.deletions import read_deletions
+from boathouse.lance.deletions.files import read_deletions
 from boathouse.lance.external import opened
 from boathouse.lance.external.commit import StoreCommitter
 from boathouse.lance.manifests.file import parse
 from boathouse.lance.manifests.messages import DataFragment, Manifest, Transaction
 from boathouse.lance.manifests.names import store_name
 from boathouse.lance.manifests.versions import VersionFile, list_versions, recent
-from boathouse.lance.named_versions import named
 from boathouse.lance.operations.known import operation_of
 from boathouse.lance.paths import deletion_root
-from boathouse.lance.refs import of_main
+from boathouse.lance.refs.files import of_main
+from boathouse.lance.refs.versions import named
 from boathouse.lance.snapshot import LanceSnapshot, S, read_manifest, read_transaction
 from boathouse.table.attempt import Attempt, Published
 from boathouse.table.change import Change

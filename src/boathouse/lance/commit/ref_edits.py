@@ -23,7 +23,7 @@ from boathouse.lance.external import opened
 from boathouse.lance.manifests.names import store_name
 from boathouse.lance.manifests.versions import has_manifests, list_versions, missing_version
 from boathouse.lance.operations.clone import cloned
-from boathouse.lance.refs import list_branches, of_branch, of_main, parse_tag, read_branches, ref_uri
+from boathouse.lance.refs.files import list_branches, of_branch, of_main, parse_tag, read_branches, ref_uri
 from boathouse.lance.snapshot import LanceSnapshot, load
 from boathouse.storage import PutMode, Stores
 from boathouse.table.attempt import Attempt, Published

@@ -13,8 +13,8 @@ from boathouse.lance.maintain.lines import Kept, Lines, documents, lines, times
 from boathouse.lance.maintain.needs import Seen, below, folder_of, needs
 from boathouse.lance.maintain.settings import older_than_ms, retained
 from boathouse.lance.manifests.versions import list_versions, missing_version
-from boathouse.lance.named_versions import named
-from boathouse.lance.refs import of_main
+from boathouse.lance.refs.files import of_main
+from boathouse.lance.refs.versions import named
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import Storage
 from boathouse.table.edits import ExpireVersions

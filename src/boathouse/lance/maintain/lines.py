@@ -15,7 +15,7 @@ from boathouse.lance.manifests import features
 from boathouse.lance.manifests.file import ManifestFile, parse, parse_header
 from boathouse.lance.manifests.names import final_name, numbered, store_name
 from boathouse.lance.manifests.versions import VERSIONS, parse_name
-from boathouse.lance.refs import TREE, of_main
+from boathouse.lance.refs.files import TREE, of_main
 from boathouse.lance.snapshot import LanceSnapshot
 from boathouse.storage import LocalStorage, ObjectInfo, Storage, join
 from boathouse.table.context import TableContext

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from boathouse.errors import CorruptTableError
-from boathouse.lance.deletions import DELETIONS
+from boathouse.lance.deletions.files import DELETIONS
 from boathouse.lance.file.schema import Node
 from boathouse.lance.lineage.stored import FIELD_IDS, external_uri
 from boathouse.lance.manifests.file import ManifestFile

@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from boathouse.lance.deletions import DELETIONS
+from boathouse.lance.deletions.files import DELETIONS
 from boathouse.lance.maintain.lines import documents, lines
 from boathouse.lance.maintain.needs import FOLDERS, Seen, below, folder_of, needs
 from boathouse.lance.manifests.indices import INDICES

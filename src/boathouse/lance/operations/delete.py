@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from boathouse.bits.roaring import EMPTY, Bitmap, deserialize64
 from boathouse.errors import InvalidArgumentError
-from boathouse.lance.deletions import read_deletions, write_deletions
+from boathouse.lance.deletions.files import read_deletions, write_deletions
 from boathouse.lance.manifests.messages import DataFragment, Delete
 from boathouse.lance.operations.base import OurOperation, Pair, Theirs, ids_of, kinds_of
 from boathouse.lance.operations.build import Build, Built

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from boathouse.arrow.filesystem import data_files
 from boathouse.errors import InvalidArgumentError
-from boathouse.lance.deletions import read_deletions
+from boathouse.lance.deletions.files import read_deletions
 from boathouse.lance.fragments import part_of
 from boathouse.lance.lineage.sequences import (
     FIRST_NEW,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from boathouse.lance.refs import list_tags, read_branches
+from boathouse.lance.refs.files import list_tags, read_branches
 from boathouse.table.context import TableContext
 
 

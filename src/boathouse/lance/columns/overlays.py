@@ -18,12 +18,12 @@ import pyarrow as pa
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.bits.roaring import deserialize32
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
+from boathouse.lance.columns.split_fields import pruned
 from boathouse.lance.file.columns import naming
 from boathouse.lance.file.reader import LanceFile
 from boathouse.lance.file.schema import Node
 from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.manifests.overlays import coverage, data_file
-from boathouse.lance.split_fields import pruned
 
 Positions = npt.NDArray[np.int64]
 _Mask = npt.NDArray[np.bool_]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from boathouse.errors import InvalidArgumentError
 from boathouse.lance.manifests.versions import list_versions, missing_version, recent
-from boathouse.lance.refs import check_name, list_tags, of_branch, of_main, read_branches
+from boathouse.lance.refs.files import check_name, list_tags, of_branch, of_main, read_branches
 from boathouse.lance.snapshot import LanceSnapshot, open_version
 from boathouse.table.context import TableContext
 from boathouse.table.location import Version

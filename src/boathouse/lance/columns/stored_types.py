@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from boathouse.lance.columns.jsonb import from_text
 from boathouse.lance.file.schema import JSON, Node
-from boathouse.lance.jsonb import from_text
 from boathouse.lance.options import BFLOAT16
 
 CONVERTED: Final = (JSON, BFLOAT16)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.errors import BoathouseError, CorruptTableError, UnsupportedFeatureError
-from boathouse.lance.blob_rows import DEDICATED, EXTERNAL, INLINE, PACKED, beside
+from boathouse.lance.blobs.rows import DEDICATED, EXTERNAL, INLINE, PACKED, beside
 from boathouse.lance.file.schema import Node, arrow_type
 from boathouse.lance.file.writer import LanceWriter
 from boathouse.types.blobs import DATA, FILE

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError, InvalidArgumentError, UnsupportedFeatureError
-from boathouse.lance.blob_rows import DEDICATED, EXTERNAL, INLINE, PACKED, beside
+from boathouse.lance.blobs.rows import DEDICATED, EXTERNAL, INLINE, PACKED, beside
 from boathouse.lance.file.schema import Node, tree
 from boathouse.lance.manifests.messages import DataFragment
 from boathouse.lance.paths import DATA, base_uri, data_uri

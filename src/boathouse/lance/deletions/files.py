@@ -14,7 +14,7 @@ import pyarrow as pa
 from boathouse.bits.roaring import Bitmap, deserialize32, serialize32
 from boathouse.bits.system import current
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError, UnsupportedFeatureError
-from boathouse.lance.ipc import read_integers
+from boathouse.lance.deletions.ipc import read_integers
 from boathouse.lance.manifests.messages import ARROW_ARRAY, BITMAP, DataFragment, DeletionFile
 from boathouse.lance.new_files import put_new
 from boathouse.storage import Stores, join

@@ -1,0 +1,1 @@
+"""Deleted rows: the files that list them, and the Arrow files that some of these are."""

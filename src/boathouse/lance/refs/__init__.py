@@ -1,0 +1,1 @@
+"""Tags and branches: their files, the feature, and the versions that they keep."""
