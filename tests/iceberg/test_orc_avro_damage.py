@@ -31,7 +31,7 @@ from boathouse.errors import (
     StorageError,
     UnsupportedFeatureError,
 )
-from boathouse.iceberg.data_formats import open_file, scan_open
+from boathouse.iceberg.data_files.reading import open_file, scan_open
 from boathouse.orc.rows import open_orc
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import SourceColumn, output_schema

@@ -31,7 +31,7 @@ from boathouse.errors import (
 from boathouse.iceberg import puffin
 from boathouse.iceberg.metadata.apply import apply
 from boathouse.iceberg.metadata.updates import RemoveSnapshots
-from boathouse.iceberg.sketches import sketch_of
+from boathouse.iceberg.statistics.sketches import sketch_of
 from boathouse.storage.local import LocalStorage
 from boathouse.table.features import LiveFiles
 from boathouse.types.text import parse_type

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 import pyarrow as pa
 
 from boathouse.errors import SchemaMismatchError
-from boathouse.iceberg.data_writer import NATIVE, outcomes
+from boathouse.iceberg.data_files.writer import NATIVE, outcomes
 from boathouse.iceberg.manifests.schemas import avro_name
 from boathouse.iceberg.metadata.name_mapping import NAME_MAPPING, NameMapping, mapping_of
 from boathouse.iceberg.metadata.schema_rules import promotes

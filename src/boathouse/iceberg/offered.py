@@ -48,7 +48,7 @@ def offered(table: IcebergSnapshot, feature: type[Feature]) -> Feature | None:
 
             found = IcebergCherryPicks(table)
         case features.ColumnStatistics:
-            from boathouse.iceberg.statistics import IcebergStatistics
+            from boathouse.iceberg.statistics.files import IcebergStatistics
 
             found = IcebergStatistics(table)
         case features.CommitRecords:

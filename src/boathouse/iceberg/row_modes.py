@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, Literal, cast, get_args
 
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
-from boathouse.iceberg.file_formats import delete_format
+from boathouse.iceberg.data_files.formats import delete_format
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.metadata.versions import MODERN, PROPERTY, asked_version
 from boathouse.table.change import Change, Isolation

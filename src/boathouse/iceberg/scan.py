@@ -16,7 +16,7 @@ from boathouse.bits.names import Names
 from boathouse.errors import BoathouseError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.expr.tree import columns as columns_of
-from boathouse.iceberg.data_formats import READERS, open_file
+from boathouse.iceberg.data_files.reading import READERS, open_file
 from boathouse.iceberg.deletes.equality import key_field
 from boathouse.iceberg.deletes.planned import resolve_deletes
 from boathouse.iceberg.inspect.columns import partition_fields

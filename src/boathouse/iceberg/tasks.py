@@ -8,8 +8,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from boathouse.iceberg.data_formats import READERS
-from boathouse.iceberg.data_writer import DataFiles, outcomes
+from boathouse.iceberg.data_files.reading import READERS
+from boathouse.iceberg.data_files.writer import DataFiles, outcomes
 from boathouse.iceberg.deletes.keys import load_keys
 from boathouse.table.reading import read_units
 from boathouse.table.tasks import FileWriters, ScanTask, WriteContext

@@ -19,8 +19,16 @@ from boathouse.errors import (
 )
 from boathouse.iceberg.commit.defaults import absent, computed
 from boathouse.iceberg.commit.row_ids import carried
-from boathouse.iceberg.data_writer import OF_DELETES, SORT_ORDER
-from boathouse.iceberg.file_formats import check_types, data_format, delete_format, file_options, format_names, number
+from boathouse.iceberg.data_files.formats import (
+    check_types,
+    data_format,
+    delete_format,
+    file_options,
+    format_names,
+    number,
+)
+from boathouse.iceberg.data_files.metrics import metrics
+from boathouse.iceberg.data_files.writer import OF_DELETES, SORT_ORDER
 from boathouse.iceberg.manifests.columns import partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, DATA
 from boathouse.iceberg.metadata import rules
@@ -31,7 +39,6 @@ from boathouse.iceberg.metadata.schema_rules import check_lineage_names
 from boathouse.iceberg.metadata.schemas import fresh_schema
 from boathouse.iceberg.metadata.sort_orders import known_orders, wanted_order
 from boathouse.iceberg.metadata.versions import MODERN, NEW, PROPERTY, FormatVersion, asked_version
-from boathouse.iceberg.metrics import metrics
 from boathouse.iceberg.paths import version_of
 from boathouse.iceberg.row_modes import positions_per
 from boathouse.iceberg.snapshot import IcebergSnapshot

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from boathouse.arrow.vector import only_where
 from boathouse.bits import system
 from boathouse.bits.roaring import deserialize64
+from boathouse.iceberg.data_files.formats import format_names
 from boathouse.iceberg.deletes import puffin
 from boathouse.iceberg.deletes.planned import deleted_positions
-from boathouse.iceberg.file_formats import format_names
 from boathouse.iceberg.manifests.columns import PUFFIN, TYPES, map_array, partition_column, table
 from boathouse.iceberg.manifests.records import ADDED, POSITION_DELETES
 from boathouse.iceberg.manifests.schemas import FILE_PATH_ID

@@ -15,7 +15,7 @@ from boathouse.iceberg.metadata.draft import Draft
 from boathouse.iceberg.metadata.updates import SetStatistics
 from boathouse.iceberg.paths import METADATA_FOLDER
 from boathouse.iceberg.snapshot import IcebergSnapshot
-from boathouse.iceberg.statistics import NDV, THETA
+from boathouse.iceberg.statistics.files import NDV, THETA
 from boathouse.storage import PutMode, absolute, join
 from boathouse.table.change import Change
 from boathouse.table.edits import SetColumnStatistics, SetPartitionStatistics

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from boathouse import types as T
 from boathouse.errors import CorruptTableError, UnsupportedFeatureError
-from boathouse.iceberg.data_formats import READERS
+from boathouse.iceberg.data_files.reading import READERS
 from boathouse.iceberg.deletes.index import Place, Units
 from boathouse.iceberg.manifests.batches import FORMATS
 from boathouse.iceberg.manifests.records import map_of

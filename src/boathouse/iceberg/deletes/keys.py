@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
-from boathouse.iceberg.data_formats import open_file, scan_open
+from boathouse.iceberg.data_files.reading import open_file, scan_open
 from boathouse.parquet.read import SourceColumn, output_schema
 from boathouse.table.tasks import ReadColumn, ReadSpec
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from boathouse.arrow.filesystem import DataFiles
 from boathouse.bits.roaring import Bitmap, serialize64
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
-from boathouse.iceberg.data_formats import open_file, scan_open
+from boathouse.iceberg.data_files.reading import open_file, scan_open
 from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
 from boathouse.parquet.matching import Matching
 from boathouse.parquet.read import SourceColumn

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from boathouse import types as T
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.iceberg.file_formats import delete_format
+from boathouse.iceberg.data_files.formats import delete_format
 from boathouse.iceberg.metadata.document import TableMetadata
 from boathouse.iceberg.metadata.versions import PROPERTY
 from boathouse.iceberg.snapshot import IcebergSnapshot

@@ -13,7 +13,7 @@ from boathouse.arrow.filesystem import data_files
 from boathouse.arrow.longs import longs
 from boathouse.arrow.schema import to_arrow
 from boathouse.errors import CorruptTableError, MissingFileError, NotFoundError
-from boathouse.iceberg.data_formats import open_file, scan_open
+from boathouse.iceberg.data_files.reading import open_file, scan_open
 from boathouse.iceberg.deletes import vectors as deletion_vectors
 from boathouse.iceberg.deletes.equality import delete_format
 from boathouse.iceberg.deletes.vectors import Vector

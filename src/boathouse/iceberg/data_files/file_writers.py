@@ -11,7 +11,7 @@ import pyarrow as pa
 from boathouse.arrow.schema import to_arrow
 from boathouse.avro.write import AvroOptions, AvroWriter
 from boathouse.errors import UnsupportedFeatureError
-from boathouse.iceberg.avro_data import avro_schema
+from boathouse.iceberg.data_files.avro_schemas import avro_schema
 from boathouse.orc.write import OrcOptions, OrcWriter
 from boathouse.parquet.row_stats import RowStats
 from boathouse.parquet.schema import conform, to_parquet_schema, without_void

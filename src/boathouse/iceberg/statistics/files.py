@@ -15,9 +15,9 @@ from boathouse.errors import ColumnNotFoundError, CorruptTableError, InvalidArgu
 from boathouse.expr.resolve import resolve_path
 from boathouse.iceberg import puffin
 from boathouse.iceberg.metadata.schemas import by_id
-from boathouse.iceberg.partition_statistics import partition_rows
-from boathouse.iceberg.sketches import COUNTED, merged, sketch_units
 from boathouse.iceberg.snapshot import IcebergSnapshot
+from boathouse.iceberg.statistics.partitions import partition_rows
+from boathouse.iceberg.statistics.sketches import COUNTED, merged, sketch_units
 from boathouse.table.edits import DistinctCount, SetColumnStatistics, SetPartitionStatistics
 from boathouse.table.tasks import ScanTask
 

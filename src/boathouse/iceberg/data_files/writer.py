@@ -11,7 +11,7 @@ import pyarrow as pa
 from boathouse.arrow.ordering import OrderCheck
 from boathouse.bits import system
 from boathouse.errors import ConstraintViolationError
-from boathouse.iceberg.file_writers import Stored, StoredFile, stored_files
+from boathouse.iceberg.data_files.file_writers import Stored, StoredFile, stored_files
 from boathouse.iceberg.manifests.schemas import FILE_PATH_ID, POSITION_ID
 from boathouse.iceberg.metadata.partitions import partition_path
 from boathouse.parquet.stats import schema_leaves

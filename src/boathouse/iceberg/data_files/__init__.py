@@ -1,0 +1,1 @@
+"""Data files and delete files in every file format: opened, read, written, and the metrics of what was written."""
