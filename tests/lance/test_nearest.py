@@ -187,7 +187,7 @@ def test_executors_compare(kit, spark, monkeypatch):
     kit.pylance(table(pa.float32()), max_rows_per_file=100)
     kit.dataset().delete("id = 7")
     query = np.arange(8, dtype=np.float32)
-    monkeypatch.setattr("boathouse.ops.nearest._TASK_BYTES", 1)  # a task a fragment
+    monkeypatch.setattr("boathouse.ops.reads.nearest._TASK_BYTES", 1)  # a task a fragment
     for where in (None, "s = 's2' OR id > 400"):
         found = bh.open(kit.uri, spark=spark).nearest("v", query, 12, where=where, metric="cosine")
         agree(found, pylances(kit.dataset(), query, 12, "cosine", where))

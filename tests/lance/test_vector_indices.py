@@ -13,8 +13,8 @@ import pytest
 import boathouse as bh
 from boathouse.errors import InvalidArgumentError
 from boathouse.lance.indices import neighbours
-from boathouse.ops import indexed_neighbours
-from boathouse.ops import nearest as exact
+from boathouse.ops.reads import indexed_neighbours
+from boathouse.ops.reads import nearest as exact
 
 from .overlaid import overlaid
 

@@ -12,7 +12,7 @@ from boathouse.arrow.schema import to_arrow_type
 from boathouse.arrow.vector import numpy_type
 from boathouse.compute.distances import METRICS, is_vector
 from boathouse.errors import InvalidArgumentError
-from boathouse.ops.indexed_neighbours import Probes
+from boathouse.ops.reads.indexed_neighbours import Probes
 from boathouse.ops.tasks.nearest import Query
 from boathouse.types import Schema
 

@@ -17,10 +17,10 @@ from boathouse.api.selected import chosen, parted
 from boathouse.bits import system
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.resolve import bind_predicate
-from boathouse.ops.blobs import blobs_of
 from boathouse.ops.handle import Handle
-from boathouse.ops.nearest import DISTANCE, nearest_rows
-from boathouse.ops.taken import rows_identified, rows_numbered
+from boathouse.ops.reads.blobs import blobs_of
+from boathouse.ops.reads.nearest import DISTANCE, nearest_rows
+from boathouse.ops.reads.taken import rows_identified, rows_numbered
 from boathouse.table.features import Blobs, RandomAccess, required
 from boathouse.table.features.random_access import Numbers
 from boathouse.table.tasks import version_words

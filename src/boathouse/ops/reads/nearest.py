@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from boathouse.expr.tree import Expr
-from boathouse.ops.indexed_neighbours import Probes, by_index
-from boathouse.ops.taken import rows_at
+from boathouse.ops.reads.indexed_neighbours import Probes, by_index
+from boathouse.ops.reads.taken import rows_at
 from boathouse.ops.tasks.nearest import Nearest, NearestTask, Query, nearest
 from boathouse.table.engine import Engine
 from boathouse.table.features import RandomAccess, required

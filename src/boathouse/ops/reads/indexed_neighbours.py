@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from boathouse.compute.distances import distances
 from boathouse.errors import CorruptTableError
 from boathouse.expr.tree import Expr
-from boathouse.ops.taken import rows_at
+from boathouse.ops.reads.taken import rows_at
 from boathouse.ops.tasks.nearest import Nearest, Query
 from boathouse.registry import tasks
 from boathouse.table.engine import Engine

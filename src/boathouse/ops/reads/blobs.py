@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from boathouse.ops.taken import places_numbered, rows_at
+from boathouse.ops.reads.taken import places_numbered, rows_at
 from boathouse.table.engine import Engine
 from boathouse.table.features import Blobs, RandomAccess, required
 from boathouse.table.features.blobs import Span
