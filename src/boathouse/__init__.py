@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from boathouse.api.convert import convert
     from boathouse.api.create import create
     from boathouse.api.open import detect, open
-    from boathouse.api.sql import sql
+    from boathouse.api.sql.statements import sql
     from boathouse.api.table import Table
     from boathouse.api.write import write
     from boathouse.errors import BoathouseError
@@ -42,7 +42,7 @@ _HOMES = {
     "convert": "boathouse.api.convert",
     "catalog": "boathouse.api.catalog",
     "Catalog": "boathouse.api.catalog",
-    "sql": "boathouse.api.sql",
+    "sql": "boathouse.api.sql.statements",
     "write": "boathouse.api.write",
     "read_parquet": "boathouse.parquet_files.read",
     "write_parquet": "boathouse.parquet_files.write",

@@ -7,8 +7,8 @@ import pytest
 from pyiceberg.table import StaticTable
 
 import boathouse as bh
-from boathouse.api import sql_alter
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql import alter as sql_alter
+from boathouse.api.sql.tables import Tables
 from boathouse.errors import ExpressionError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.statements import parse_statement, single
 

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.api import sql as module
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql import statements as module
+from boathouse.api.sql.tables import Tables
 from boathouse.errors import (
     ColumnNotFoundError,
     ExpressionError,

@@ -134,7 +134,7 @@ def test_a_failure_leaves_neither_a_table_nor_a_name(spark, run, database, tmp_p
     def unknown(*_, **__):
         raise errors.CommitUnknownError("the store did not answer")
 
-    monkeypatch.setattr("boathouse.api.sql_create.create_table", unknown)
+    monkeypatch.setattr("boathouse.api.sql.create.create_table", unknown)
     with pytest.raises(errors.CommitUnknownError):
         run(f"CREATE TABLE made.t (id bigint) USING delta {place}")
     monkeypatch.undo()
@@ -154,7 +154,7 @@ def test_two_who_make_one_name(spark, run, database, tmp_path, monkeypatch):
         bh.sql(spark, "CREATE TABLE made.t (other int) USING iceberg")
         return before(spark, entry, *args)
 
-    monkeypatch.setattr("boathouse.api.sql_create.under_name", late)
+    monkeypatch.setattr("boathouse.api.sql.create.under_name", late)
     with pytest.raises(errors.AlreadyExistsError, match=r"made\.t is taken"):
         run("CREATE TABLE made.t (id bigint) USING delta")
     assert bh.open("made.t", spark=spark).schema.names == ("other",)

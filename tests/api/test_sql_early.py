@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.tables import Tables
 from boathouse.errors import BoathouseError
 from boathouse.expr.sql_tokens import tokenize
 from makers.traits import REAL, TRAITS

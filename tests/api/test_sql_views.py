@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 import boathouse as bh
-from boathouse.api import sql_tables
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql import tables as sql_tables
+from boathouse.api.sql.tables import Tables
 from boathouse.api.table import Table
 from boathouse.expr.sql_tokens import tokenize
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from boathouse import registry
-from boathouse.api.procedures import Called, Procedure, Row, known_options, number_of
+from boathouse.api.procedures.procedure import Called, Procedure, Row, known_options, number_of
 from boathouse.api.table import Table
 from boathouse.errors import (
     ColumnNotFoundError,

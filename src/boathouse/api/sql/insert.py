@@ -9,8 +9,8 @@ from typing import Any, Final
 from boathouse.api.delta_frames import counts_frame
 from boathouse.api.engines import spark_engine
 from boathouse.api.session_settings import evolves
-from boathouse.api.sql_defaults import with_defaults
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.defaults import with_defaults
+from boathouse.api.sql.tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import Names, steps
 from boathouse.errors import SchemaError, SchemaMismatchError

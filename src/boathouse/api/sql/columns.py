@@ -6,7 +6,7 @@ from typing import Any
 
 from boathouse.api.columns import typed
 from boathouse.api.engines import LOCAL
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import steps
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError, UnsupportedFeatureError

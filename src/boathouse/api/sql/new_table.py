@@ -9,7 +9,7 @@ from boathouse.api.columns import typed
 from boathouse.api.engines import spark_engine
 from boathouse.api.partition_by import clustering_path, partition_fields, partition_sql
 from boathouse.api.session_settings import with_defaults
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.tables import Tables
 from boathouse.api.table import Table
 from boathouse.errors import InvalidArgumentError, SchemaError, UnsupportedFeatureError
 from boathouse.expr.create_statement import DeclaredColumn, NewTable

@@ -7,8 +7,8 @@ from typing import Any
 
 from boathouse.api.delta_frames import counts_frame
 from boathouse.api.session_settings import evolves
-from boathouse.api.sql_defaults import is_default, value_of
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.defaults import is_default, value_of
+from boathouse.api.sql.tables import Tables
 from boathouse.api.table import Table
 from boathouse.bits.names import steps
 from boathouse.errors import InvalidArgumentError

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from boathouse.api.adding_files import FORMATS
 from boathouse.api.detection import formats_at, locate
-from boathouse.api.procedures import Called, Procedure, Row, total
+from boathouse.api.procedures.procedure import Called, Procedure, Row, total
 from boathouse.errors import ExpressionError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.sql_tokens import tokenize
 from boathouse.storage import Stores

@@ -13,8 +13,8 @@ from boathouse.api.catalog import catalog
 from boathouse.api.convert import convert
 from boathouse.api.converting import convert_named, source_folder
 from boathouse.api.delta_frames import counts_frame
-from boathouse.api.sql_columns import nothing
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.columns import nothing
+from boathouse.api.sql.tables import Tables
 from boathouse.errors import AlreadyExistsError, InvalidArgumentError, TableNotFoundError
 from boathouse.expr.other_statements import ConvertTo, InCatalog, convert_to, in_catalog
 from boathouse.expr.sql_tokens import Token, joined

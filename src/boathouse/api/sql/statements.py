@@ -8,18 +8,18 @@ from importlib import import_module
 from typing import Any, Final
 
 from boathouse.api import delta_commands as commands
-from boathouse.api import sql_alter, sql_columns, sql_create, sql_indices, sql_refs, sql_shown, sql_told
 from boathouse.api.arguments import errors_at
 from boathouse.api.conditions import is_column, sql_text
 from boathouse.api.delta_frames import counts_frame, detail_frame
 from boathouse.api.engines import session
 from boathouse.api.metastore import full_name
-from boathouse.api.sql_call import call
-from boathouse.api.sql_catalogs import other
-from boathouse.api.sql_defaults import value_of
-from boathouse.api.sql_insert import insert
-from boathouse.api.sql_merge import by_column, merge
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql import alter, columns, create, indices, refs, shown, told
+from boathouse.api.sql.call import call
+from boathouse.api.sql.catalogs import other
+from boathouse.api.sql.defaults import value_of
+from boathouse.api.sql.insert import insert
+from boathouse.api.sql.merge import by_column, merge
+from boathouse.api.sql.tables import Tables
 from boathouse.errors import ExpressionError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.alter_columns import (
     AddedColumns,
@@ -107,7 +107,7 @@ def _run(found: Any, text: str) -> Any:
         called = parse_call(text, tokens)
         if called is not None and (result := call(tables, called)) is not None:
             return result
-        for run in (sql_create.create, other, sql_indices.indices):
+        for run in (create.create, other, indices.indices):
             if (made := run(tables, text, tokens)) is not None:
                 return made
         statement = parse_statement(text, tokens, lambda table: tables.find(table) is not None)
@@ -164,12 +164,12 @@ def _delete(tables: Tables, s: Delete) -> Any:
 def _update(tables: Tables, s: Update) -> Any:
     table = tables.table(s.table)
     where = None if s.where is None else _own(tables, s.where, s.table, s.alias)
-    columns = [_own(tables, c, s.table, s.alias) for c, _ in s.values]
+    targets = [_own(tables, c, s.table, s.alias) for c, _ in s.values]
     texts = [
         value_of(table, c, v, lambda sql: _own(tables, sql, s.table, s.alias))
-        for c, (_, v) in zip(columns, s.values, strict=True)
+        for c, (_, v) in zip(targets, s.values, strict=True)
     ]
-    values = by_column(zip(columns, texts, strict=True))
+    values = by_column(zip(targets, texts, strict=True))
     with _correlated(s.where, *(v for _, v in s.values)):
         return counts_frame(tables.spark, table.update(values, where))
 
@@ -211,26 +211,26 @@ _READERS: Final[dict[type, Callable[[Tables, Any], Any]]] = {
     History: lambda t, s: commands.history(t.spark, t.table(s.table), s.limit),
     Detail: _detail,
     Restore: _restore,
-    AlterPartitionFields: sql_alter.partition,
-    AlterWriteOrder: sql_alter.order,
-    AlterIdentifiers: sql_alter.identifiers,
-    AlterClustering: sql_alter.clustering,
-    ShowCreate: sql_told.create_statement,
-    ShowPartitions: sql_told.partitions,
-    CommentOn: sql_told.commented,
-    Refresh: sql_told.refreshed,
-    RenameTo: sql_create.renamed,
-    AlterRef: sql_refs.alter,
-    AddedColumns: sql_columns.added,
-    RenamedColumn: sql_columns.renamed,
-    DroppedColumns: sql_columns.dropped,
-    AlteredColumn: sql_columns.altered,
-    ChangedColumn: sql_columns.changed,
-    DroppedFeature: sql_columns.dropped_feature,
-    AlteredProperties: sql_columns.properties,
-    AlteredConstraint: sql_columns.constraint,
+    AlterPartitionFields: alter.partition,
+    AlterWriteOrder: alter.order,
+    AlterIdentifiers: alter.identifiers,
+    AlterClustering: alter.clustering,
+    ShowCreate: told.create_statement,
+    ShowPartitions: told.partitions,
+    CommentOn: told.commented,
+    Refresh: told.refreshed,
+    RenameTo: create.renamed,
+    AlterRef: refs.alter,
+    AddedColumns: columns.added,
+    RenamedColumn: columns.renamed,
+    DroppedColumns: columns.dropped,
+    AlteredColumn: columns.altered,
+    ChangedColumn: columns.changed,
+    DroppedFeature: columns.dropped_feature,
+    AlteredProperties: columns.properties,
+    AlteredConstraint: columns.constraint,
     Truncate: lambda t, s: counts_frame(t.spark, t.table(s.table).delete()),
-    Describe: sql_shown.described,
-    ShowProperties: sql_shown.properties,
-    ShowColumns: sql_shown.columns,
+    Describe: shown.described,
+    ShowProperties: shown.properties,
+    ShowColumns: shown.columns,
 }

@@ -8,8 +8,8 @@ from typing import Any
 
 from boathouse.api.detail import files_table
 from boathouse.api.partition_by import partition_sql
-from boathouse.api.sql_columns import nothing
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.columns import nothing
+from boathouse.api.sql.tables import Tables
 from boathouse.api.table import Table
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.identifiers import dotted, quote, text_literal

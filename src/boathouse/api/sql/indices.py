@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from boathouse.api.arguments import errors_at
-from boathouse.api.sql_columns import nothing
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.columns import nothing
+from boathouse.api.sql.tables import Tables
 from boathouse.errors import UnsupportedFeatureError
 from boathouse.expr.index_statements import IndexStatement, index_statement
 from boathouse.expr.sql_tokens import Token

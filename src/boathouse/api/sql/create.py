@@ -16,9 +16,9 @@ from boathouse.api.engines import spark_engine
 from boathouse.api.named_tables import Entry, check_same, entry_of, other_there, under_name
 from boathouse.api.opening import open_handle
 from boathouse.api.partition_by import partition_fields
-from boathouse.api.sql_columns import nothing
-from boathouse.api.sql_new_table import Wanted, wanted
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.columns import nothing
+from boathouse.api.sql.new_table import Wanted, wanted
+from boathouse.api.sql.tables import Tables
 from boathouse.api.table import Table
 from boathouse.errors import (
     AlreadyExistsError,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from boathouse.api.sql_columns import nothing
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.columns import nothing
+from boathouse.api.sql.tables import Tables
 from boathouse.expr.alter_refs import AlterRef
 
 

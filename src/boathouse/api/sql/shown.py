@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.tables import Tables
 from boathouse.errors import InvalidArgumentError
 from boathouse.expr.statement_tree import Describe, ShowColumns, ShowProperties
 

@@ -8,8 +8,8 @@ from typing import Any, Final
 from boathouse.api.catalog import catalog
 from boathouse.api.convert import convert
 from boathouse.api.detection import locate
-from boathouse.api.file_procedures import files_of
-from boathouse.api.procedures import Asked, Maker, Row
+from boathouse.api.procedures.files import files_of
+from boathouse.api.procedures.procedure import Asked, Maker, Row
 from boathouse.errors import ExpressionError, InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.identifiers import quote
 from boathouse.expr.sql_tokens import tokenize

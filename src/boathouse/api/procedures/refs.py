@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from boathouse.api.procedures import Called, Procedure, Row
+from boathouse.api.procedures.procedure import Called, Procedure, Row
 from boathouse.table import features
 from boathouse.table.features import required
 

@@ -10,7 +10,7 @@ from typing import Final
 from boathouse.api.conditions import condition
 from boathouse.api.engines import engine_for
 from boathouse.api.partition_by import sort_fields
-from boathouse.api.procedures import Called, Procedure, Row, known_options, number_of, total
+from boathouse.api.procedures.procedure import Called, Procedure, Row, known_options, number_of, total
 from boathouse.errors import InvalidArgumentError, UnsupportedFeatureError
 from boathouse.expr.tree import Expr
 from boathouse.ops.files.compact import Choice, Compact

@@ -9,12 +9,12 @@ from typing import Any, Final
 from boathouse.api.arguments import errors_at
 from boathouse.api.changelog_view import PROCEDURES as OF_CHANGES
 from boathouse.api.detection import formats_at, locate
-from boathouse.api.file_procedures import PROCEDURES as OF_FILES
-from boathouse.api.iceberg_procedures import PROCEDURES
-from boathouse.api.procedures import Asked, Called, Maker, Parameter, Procedure
-from boathouse.api.ref_procedures import PROCEDURES as OF_REFS
-from boathouse.api.sql_tables import Tables, named
-from boathouse.api.table_procedures import MAKERS
+from boathouse.api.procedures.files import PROCEDURES as OF_FILES
+from boathouse.api.procedures.iceberg import PROCEDURES
+from boathouse.api.procedures.procedure import Asked, Called, Maker, Parameter, Procedure
+from boathouse.api.procedures.refs import PROCEDURES as OF_REFS
+from boathouse.api.procedures.tables import MAKERS
+from boathouse.api.sql.tables import Tables, named
 from boathouse.errors import InvalidArgumentError, TableNotFoundError, UnsupportedFeatureError
 from boathouse.expr.call_statement import Call
 from boathouse.expr.sql_tokens import Token, joined

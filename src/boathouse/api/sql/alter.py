@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from boathouse.api.engines import LOCAL
 from boathouse.api.partition_by import partition_fields, sort_fields
-from boathouse.api.sql_columns import nothing
-from boathouse.api.sql_tables import Tables
+from boathouse.api.sql.columns import nothing
+from boathouse.api.sql.tables import Tables
 from boathouse.bits.names import steps
 from boathouse.errors import ColumnNotFoundError, InvalidArgumentError
 from boathouse.expr.alter_table import AlterClustering, AlterIdentifiers, AlterPartitionFields, AlterWriteOrder
