@@ -172,11 +172,23 @@ def prepare(change: Change, context: TableContext, newest: DeltaSnapshot | None)
     info |= _recorded_time(actions, newest, now)
     recorded = [{"cdc": c} for e in change.all(AddChangeFiles) for c in change_files(e)]
     counted = ({"commitInfo": info}, *actions, *removed, *added, *recorded)
-    updates = (*counted, *({"add": a} for a in again))
-    body = b"".join(orjson.dumps(a) + b"\n" for a in updates)
+    return _attempt(context, newest, counted, [{"add": a} for a in again], side)
+
+
+def _attempt(
+    context: TableContext,
+    newest: DeltaSnapshot | None,
+    counted: Sequence[Action],
+    again: Sequence[Action],
+    side: tuple[str, ...],
+) -> Attempt:
+    """The entry of these actions, of which `again` are of files that the table counts already. Raises what
+    `check_entry` raises, without leaving the files of `side`."""
+    number = 0 if newest is None else newest.version + 1
+    updates = (*counted, *again)
     attempt = Attempt(
         Log(context.location.uri, context.stores).commit_uri(number),
-        body,
+        b"".join(orjson.dumps(a) + b"\n" for a in updates),
         Log.commit_id(number),
         side,
         replaces=None if newest is None else newest.token,
